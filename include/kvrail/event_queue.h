@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kvrail/decode_scheduler.h"
+#include "kvrail/prefill_scheduler.h"
+
+namespace kvrail {
+
+struct PrefillRequestedEvent {
+  PrefillRequest request;
+};
+struct CancelledEvent {
+  RequestId request;
+  Status reason;
+};
+struct PagesReleasedEvent {
+  RequestId request;
+  Status result;
+  SendReport report;
+};
+struct ReadyEvent {
+  RequestId request;
+  ReceiveReport report;
+};
+struct FailedEvent {
+  RequestId request;
+  Status reason;
+  bool quiescent = false;
+  std::vector<MissingPages> missing;
+};
+struct QuiescentEvent {
+  RequestId request;
+  Quiescence how = Quiescence::kCounted;
+};
+struct PeerAttachedEvent {
+  PeerId peer;
+  std::string peer_name;
+};
+struct PeerLostEvent {
+  PeerId peer;
+  std::string peer_name;
+  Status reason;
+};
+
+using Event = std::variant<PrefillRequestedEvent, CancelledEvent, PagesReleasedEvent, ReadyEvent,
+                           FailedEvent, QuiescentEvent, PeerAttachedEvent, PeerLostEvent>;
+
+// A PrefillScheduler and DecodeScheduler for engines with a loop of their own: callbacks become
+// events, in order.
+//
+// prefill() and decode() are what start() is given; peers that come and go are told through
+// whichever of the two is used (through prefill() where both are).
+// Threads: poll() by any thread. The descriptor is readable while events wait.
+class EventQueue {
+ public:
+  // Throws Error (kLimit) if no descriptor can be had.
+  EventQueue();
+  ~EventQueue();
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
+
+  PrefillScheduler* prefill();
+  DecodeScheduler* decode();
+
+  // The oldest event, or none. Never blocks.
+  std::optional<Event> poll();
+
+  // For poll(2) or epoll(7): readable while events wait. Owned by the queue; only to be waited on.
+  int descriptor() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kvrail

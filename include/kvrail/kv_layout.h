@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvrail/ids.h"
+
+namespace kvrail {
+
+// Order inside one page of one tensor on one rank.
+enum class PageOrder : std::uint8_t {
+  kHnd,  // heads, tokens, head bytes: a head's tokens are contiguous
+  kNhd,  // tokens, heads, head bytes: a token's heads are contiguous
+};
+
+// One tensor (K, V, a latent, ...) as the model has it, before sharding.
+struct TensorLayout {
+  std::string name;              // "k", "v", "latent"; equal on both sides
+  std::uint32_t heads = 1;       // over the whole model; 1 for a latent
+  std::uint32_t head_bytes = 0;  // head size x element size; at least 1
+  PageOrder order = PageOrder::kHnd;
+
+  bool operator==(const TensorLayout&) const = default;
+};
+
+// The layers that share one page table.
+struct CacheGroup {
+  std::string name;               // "full"; equal on both sides
+  std::uint32_t page_tokens = 0;  // at least 1
+  std::uint32_t page_count = 0;   // pages in the pool, the same on every rank; at least 1
+  std::vector<TensorLayout> tensors;
+  std::vector<LayerIndex> layers;  // no layer is in two groups
+
+  bool operator==(const CacheGroup&) const = default;
+};
+
+// Where one tensor of one layer lives on one rank. The byte of (page p, offset o inside the page)
+// is at base_offset_bytes + p * page_stride_bytes + o of the region. A page holds
+// page_tokens x (the rank's heads) x head_bytes bytes, which page_stride_bytes must not be less
+// than unless tensors interleave (K and V of a page in one allocation: one stride, two bases).
+struct TensorPlacement {
+  LayerIndex layer;
+  std::uint32_t tensor = 0;  // index into CacheGroup::tensors
+  RegionId region;           // of the node that holds the rank
+  std::uint64_t base_offset_bytes = 0;
+  std::uint64_t page_stride_bytes = 0;
+
+  bool operator==(const TensorPlacement&) const = default;
+};
+
+// The heads of one tensor that a rank holds: [first, first + count).
+struct HeadRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+
+  bool operator==(const HeadRange&) const = default;
+};
+
+// What one rank holds of one cache group.
+struct RankGroup {
+  std::vector<HeadRange> heads;  // one per CacheGroup::tensors
+  std::vector<TensorPlacement> placements;
+
+  bool operator==(const RankGroup&) const = default;
+};
+
+// One shard of an engine.
+struct RankLayout {
+  std::uint32_t tp_rank = 0;
+  std::uint32_t pp_rank = 0;
+  std::uint32_t cp_rank = 0;
+  std::uint32_t replica_set = 0;  // ranks with the same number hold one full copy together
+  DeviceGroupId device_group;     // of the node that holds the rank
+  std::vector<RankGroup> groups;  // one per KvLayout::groups
+
+  bool operator==(const RankLayout&) const = default;
+};
+
+// Pre-allocated slots for what follows the last layer (hidden states, logits). Slot s is at
+// base_offset_bytes + s * slot_stride_bytes of the region and is slot_bytes long.
+struct ContextLayout {
+  std::uint32_t slot_count = 0;
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t slot_stride_bytes = 0;
+  RankIndex rank;  // the rank whose device group sends or receives it
+  RegionId region;
+  std::uint64_t base_offset_bytes = 0;
+
+  bool operator==(const ContextLayout&) const = default;
+};
+
+// One engine's KV cache: what it holds and where. Plain data; check it with validate().
+struct KvLayout {
+  std::string model;  // equal on both sides
+  std::uint32_t layer_count = 0;
+  std::vector<CacheGroup> groups;
+  std::vector<RankLayout> ranks;
+  std::optional<ContextLayout> context;
+
+  bool operator==(const KvLayout&) const = default;
+};
+
+// Throws Error (kInvalidArgument) that names the first field out of range: zero sizes, sums that
+// overflow 64 bits, a layer in two groups or in none, a rank without a placement, heads outside the
+// tensor, pages that overlap within a tensor.
+void validate(const KvLayout& layout);
+
+// Canonical text, one line per fact, without addresses: what two peers compare and errors quote.
+std::string to_text(const KvLayout& layout);
+
+}  // namespace kvrail

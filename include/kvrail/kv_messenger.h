@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kvrail/decode_scheduler.h"
+#include "kvrail/error.h"
+#include "kvrail/fabric_options.h"
+#include "kvrail/fabric_stats.h"
+#include "kvrail/ids.h"
+#include "kvrail/kv_layout.h"
+#include "kvrail/layer_counter.h"
+#include "kvrail/prefill_scheduler.h"
+#include "kvrail/step.h"
+
+namespace kvrail {
+
+class KvMessengerCore;
+
+// How a messenger is opened. Threads: plain data.
+struct MessengerOptions {
+  TransferEngineOptions fabric;
+
+  // Says who we are in peers' logs. Empty: the host's name and process id.
+  std::string node_name;
+
+  // HOST:PORT (IPv6 in brackets) of the control stream; port 0 takes a free one. Empty: this node
+  // only connects. A host other than loopback needs listen_beyond_loopback, since the stream is
+  // not encrypted.
+  std::string listen;
+  bool listen_beyond_loopback = false;
+
+  std::uint32_t heartbeat_ms = 500;    // sent when nothing else was; at least 10
+  std::uint32_t lost_after_ms = 3000;  // silence after which a peer is lost; > heartbeat_ms
+  std::uint32_t handshake_timeout_ms = 5000;
+  std::uint32_t connect_timeout_ms = 10000;  // connect() tries again until then
+  std::uint32_t max_message_bytes = 16u << 20;
+
+  // How long the layer watcher spins without a change, while a step is pending, before it naps for
+  // watcher_nap_us between looks. Raise it where a core is free for the watcher.
+  std::uint32_t watcher_spin_us = 100;
+  std::uint32_t watcher_nap_us = 20;
+};
+
+struct MessengerStats {
+  std::uint64_t requests_open = 0;
+  std::uint64_t requests_ready = 0;     // decode side
+  std::uint64_t requests_failed = 0;    // decode side
+  std::uint64_t requests_released = 0;  // prefill side
+  std::uint64_t peers_attached = 0;     // now
+  std::uint64_t messages_ignored = 0;   // late, duplicate or unknown
+  std::uint64_t handshakes_refused = 0;
+  std::uint64_t stray_signals = 0;  // layer signals with no step pending
+  std::uint64_t steps_failed = 0;   // by a missing or an extra signal, or by fail_step
+  FabricStats fabric;
+};
+
+// Moves KV caches between this node and its peers, as prefill side, decode side, or both.
+//
+// Use: construct; register_memory; start with the layout whose placements name the regions; then
+// connect, or be connected to. One messenger serves all ranks of a node.
+//
+// Threads: every call may come from any thread, and from callbacks, except where said.
+// Ownership: the memory, the schedulers and the layer counters' writers stay the engine's and must
+// outlive the messenger. Destroying it (not from a callback) closes every peer, ends every open
+// request by its callbacks (kShutDown, quiescent) and joins its threads; afterwards nothing lands
+// here.
+class KvMessenger {
+ public:
+  // Throws Error: the fabric's, or a listen address that is malformed, in use or not allowed.
+  explicit KvMessenger(MessengerOptions options);
+  ~KvMessenger();
+  KvMessenger(const KvMessenger&) = delete;
+  KvMessenger& operator=(const KvMessenger&) = delete;
+
+  // Registers KV memory or context slots with a device group. Before start() only. Throws Error.
+  RegionId register_memory(DeviceGroupId group, std::byte* data, std::uint64_t size_bytes);
+
+  // Once. Checks that every placement lies in its region. Either scheduler may be null: a node
+  // without a PrefillScheduler refuses prefill requests. Throws Error.
+  void start(KvLayout layout, PrefillScheduler* prefill, DecodeScheduler* decode);
+
+  // HOST:PORT that peers connect to, with the real port; empty if this node does not listen.
+  std::string listen_address() const;
+  // What was opened and why, for people; several lines.
+  std::string describe() const;
+
+  // Connects to a peer's control stream and introduces both nodes; tries again until
+  // connect_timeout_ms. Blocks; not from a callback. Throws Error: cannot connect, versions or
+  // layouts that differ (the text quotes both).
+  PeerId connect(const std::string& host_port);
+
+  // --- Decode side ---
+
+  // Asks `peer` to prefill. Throws Error (kInvalidArgument) if the request does not fit the layout.
+  // A peer that is lost by now is reported by on_failed. A request with nothing to send completes.
+  RequestId request_prefill(PeerId peer, DecodeRequest request);
+
+  // --- Prefill side ---
+
+  // The router gave the prompt to this engine first: the engine may bind pages and compute before
+  // the decode node's request comes; it is sent when that comes. Throws Error if external_id is
+  // expected or open already.
+  RequestId expect_request(const std::string& external_id);
+
+  // The request's source pages, for the whole prompt, and the tokens at their front that are
+  // computed already (prefix cache): those are sent at once. Throws Error (kInvalidArgument) on
+  // pages that do not fit; requests that have ended meanwhile are ignored.
+  void bind_pages(RequestId request, RequestPages pages, std::uint32_t cached_tokens,
+                  std::optional<ContextSlot> context_slot = std::nullopt);
+
+  // The engine will not run it; the decode node's request fails as kRejected.
+  void reject(RequestId request, const std::string& reason);
+
+  // The engine gives the request up after having bound it.
+  void fail(RequestId request, const std::string& reason);
+
+  // A counter for one stream of forward passes, watched by this messenger.
+  std::shared_ptr<LayerCounter> make_layer_counter();
+
+  // Announces a forward pass; its pass calls counter.start(step) and then signals. Steps of one
+  // counter run in the order of their announcement. Throws Error (kInvalidArgument) on chunks that
+  // do not follow each other or layers that do not exist; chunks of requests that have ended are
+  // ignored.
+  StepId begin_step(LayerCounter& counter, StepPlan plan);
+  // The pass will not run; nothing of it was computed.
+  void discard_step(LayerCounter& counter, StepId step);
+  // The pass went wrong: its requests fail.
+  void fail_step(LayerCounter& counter, StepId step, const std::string& reason);
+
+  // The request's context slot is filled: it is sent.
+  void context_ready(RequestId request);
+
+  MessengerStats stats() const;
+
+ private:
+  std::shared_ptr<KvMessengerCore> core_;
+};
+
+}  // namespace kvrail

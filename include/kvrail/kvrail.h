@@ -1,0 +1,8 @@
+#pragma once
+
+// Everything an engine needs.
+#include "kvrail/event_queue.h"
+#include "kvrail/kv_layout.h"
+#include "kvrail/kv_messenger.h"
+#include "kvrail/transfer_engine.h"
+#include "kvrail/transfer_plan.h"

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kvrail/error.h"
+#include "kvrail/fabric_options.h"
+#include "kvrail/fabric_stats.h"
+#include "kvrail/ids.h"
+#include "kvrail/memory_region.h"
+#include "kvrail/write_list.h"
+
+namespace kvrail {
+
+class TransferEngineCore;
+
+// What arrived on a counter. Times are CLOCK_MONOTONIC nanoseconds; 0 means never.
+struct CounterReport {
+  std::uint64_t units_arrived = 0;
+  std::uint64_t units_expected = 0;
+  std::int64_t first_arrival_ns = 0;
+  std::int64_t last_arrival_ns = 0;
+};
+
+// Called once per `expect`: with success when exactly the expected units are there, with
+// kUnitsExceeded when more came, with kLinkClosed when the peer's links were closed before. Runs on
+// the device group's worker and must not block.
+using CounterCallback = std::function<void(const Status& status, const CounterReport& report)>;
+
+// Called once, on a worker, when the peer's links are closed: nothing of that peer lands after it.
+using ClosedCallback = std::function<void()>;
+
+// What the owner of the control path adds to a peer.
+struct PeerOptions {
+  // Named in errors, logs and statistics, such as "10.0.0.7:4600".
+  std::string name;
+  // Rings the peer: makes it call `wake_peer` for us. Called from a worker at the first write after
+  // a pause; must not block. Empty where the peer is known to poll.
+  std::function<void()> ring;
+  // An error that makes the peer's links useless (the text names it). Called at most once, from a
+  // worker; must not block. The links stay open, so that close_peer is the only fence.
+  std::function<void(const Status& status)> on_error;
+};
+
+// fabric-lib: regions, peers, links, writes and counters over libfabric. It knows nothing of KV.
+//
+// Peers are introduced in three steps over whatever control path the caller has:
+//   initiator: offer()                      -> offer bytes
+//   acceptor:  accept_peer(offer)           -> its PeerId, answer bytes
+//   initiator: connect_peer(answer)         -> its PeerId, confirm bytes
+//   acceptor:  confirm_peer(peer, confirm)
+// after which both can write. Each step opens the links (one endpoint and completion queue per peer
+// and rail) and verifies what it is given (kMalformed).
+//
+// Threads: every call may come from any thread. Calls that touch libfabric (register_memory, the
+// peer calls, close_peer) run on the workers and block for milliseconds; they must not be made from
+// a callback. submit, take_counter, expect, release_counter, wake_peer and stats never wait for a
+// worker (but see FullQueue::kBlock).
+// Ownership: destroying the engine closes every peer, completes every submission and joins the
+// workers; it must not happen inside a callback.
+class TransferEngine {
+ public:
+  // Throws Error: unknown or unusable provider, NIC, address or limit.
+  explicit TransferEngine(TransferEngineOptions options);
+  ~TransferEngine();
+  TransferEngine(const TransferEngine&) = delete;
+  TransferEngine& operator=(const TransferEngine&) = delete;
+
+  // What was opened and why, for people: providers, rails, limits, several lines.
+  std::string describe() const;
+  // The same for one peer: which provider was chosen for it and why.
+  std::string describe_peer(PeerId peer) const;
+
+  // `size_bytes` at least 1; overlapping and repeated registrations are fine. Throws Error.
+  MemoryRegion register_memory(DeviceGroupId group, std::byte* data, std::uint64_t size_bytes);
+
+  struct Introduction {
+    PeerId peer;
+    std::vector<std::byte> reply;
+  };
+  std::vector<std::byte> offer() const;
+  Introduction accept_peer(std::span<const std::byte> offer, PeerOptions options);
+  Introduction connect_peer(std::span<const std::byte> answer, PeerOptions options);
+  void confirm_peer(PeerId peer, std::span<const std::byte> confirm);
+
+  // Imports a descriptor made by the peer's MemoryRegion::descriptor(). Throws Error (kMalformed).
+  RemoteRegionId import_region(PeerId peer, std::span<const std::byte> descriptor);
+
+  // The fence. Closes the peer's links on every device group, completes its submissions as
+  // kLinkClosed and its expected counters likewise; afterwards nothing of that peer lands here.
+  // Where the provider lets the peer read our source later (shm), submissions complete only when
+  // the peer has confirmed or died (see confirm_remote_closed). Idempotent; `closed` may be empty.
+  void close_peer(PeerId peer, ClosedCallback closed = {});
+  // Says that the peer has closed its own links for us (its control stream ended, or it said so):
+  // it reads no source of ours any more.
+  void confirm_remote_closed(PeerId peer);
+
+  // Submits writes to a peer. Offsets and units are checked against both regions first. On success
+  // `done` is called once; on any other status it is never called.
+  Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done);
+
+  // Counters of (peer, group). Taking one zeroes it; arrivals between take and expect count;
+  // arrivals on a counter that is not taken are strays, dropped and counted. Ids are reused first
+  // in, first out; release one only when nothing can still arrive on it.
+  CounterId take_counter(PeerId peer, DeviceGroupId group);
+  void expect(PeerId peer, DeviceGroupId group, CounterId counter, std::uint64_t units,
+              CounterCallback reached);
+  // What has arrived so far; a snapshot for messages and metrics.
+  CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
+  // The callback of a pending expect is dropped; it may still be running.
+  void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
+
+  // The peer rang: its links are polled for a while even if nothing is expected from it.
+  void wake_peer(PeerId peer);
+
+  FabricStats stats() const;
+
+ private:
+  std::shared_ptr<TransferEngineCore> core_;
+};
+
+}  // namespace kvrail

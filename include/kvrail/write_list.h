@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kvrail/error.h"
+#include "kvrail/ids.h"
+
+namespace kvrail {
+
+// A contiguous range to copy: `size_bytes` from `source_offset` of the source region to
+// `target_offset` of the target region, both in bytes from the region's start.
+struct WriteRun {
+  std::uint64_t source_offset = 0;
+  std::uint64_t target_offset = 0;
+  std::uint64_t size_bytes = 0;  // at least 1
+  // What the target's counter grows by when all of it has landed; at least 1, and at least one per
+  // kMaxUnitBytes so that a long run can be split with every piece counted.
+  std::uint32_t units = 1;
+};
+
+// A run of more bytes than this must carry more than one unit: ceil(size / kMaxUnitBytes). Every
+// provider served can write this much in one operation (verbs over Soft-RoCE: 8 MiB, the smallest
+// known).
+inline constexpr std::uint64_t kMaxUnitBytes = std::uint64_t{1} << 20;
+
+// One submission: runs from one local region into one remote region, counted on one counter of the
+// target. Merging, gathering and splitting are the library's; the units add up.
+struct WriteList {
+  RegionId source;
+  RemoteRegionId target;
+  CounterId counter;
+  std::vector<WriteRun> runs;
+};
+
+// What became of a submission. Times are CLOCK_MONOTONIC nanoseconds; 0 means never.
+struct WriteReport {
+  std::int64_t submitted_ns = 0;
+  std::int64_t first_post_ns = 0;
+  std::int64_t last_completion_ns = 0;
+  std::uint64_t bytes_posted = 0;
+  std::uint64_t writes_posted = 0;
+  std::uint64_t units_posted = 0;
+};
+
+// Called exactly once per accepted submission, when every write of it on every link is done or has
+// failed: no rail reads the source any more. Runs on the device group's worker: it must not block,
+// and may submit more with FullQueue::kRefuse.
+using WriteCallback = std::function<void(const Status& status, const WriteReport& report)>;
+
+// What `submit` does when the submission queue is full.
+enum class FullQueue { kBlock, kRefuse };
+
+}  // namespace kvrail

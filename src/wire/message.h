@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kvrail/error.h"
+#include "kvrail/ids.h"
+#include "kvrail/kv_layout.h"
+#include "kvrail/transfer_plan.h"
+
+namespace kvrail {
+
+// What two messengers say to each other on the control stream, as plain data. The bytes are
+// FlatBuffers (schema: control.fbs); codec.h turns one into the other and verifies what it is
+// given.
+//
+// Requests are named by the decode node's RequestId value ("wire id"): unique within one control
+// stream, which is one incarnation of both nodes.
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+enum class AuthScheme : std::uint8_t { kNone = 0 };
+
+// Initiator's first message, in clear.
+struct HelloMessage {
+  std::uint32_t protocol_version = kProtocolVersion;
+  std::string node_name;
+  std::uint64_t incarnation = 0;  // random per messenger: another life of the same node differs
+  AuthScheme auth = AuthScheme::kNone;
+  std::vector<std::byte> nonce;
+};
+// Acceptor's answer, in clear; `proof` is over both nonces.
+struct HelloAckMessage {
+  std::uint32_t protocol_version = kProtocolVersion;
+  std::string node_name;
+  std::uint64_t incarnation = 0;
+  AuthScheme auth = AuthScheme::kNone;
+  std::vector<std::byte> nonce;
+  std::vector<std::byte> proof;
+};
+
+// A region that the peer may write, by the RegionId that the layout's placements name.
+struct RegionEntry {
+  RegionId region;
+  std::vector<std::byte> descriptor;
+
+  bool operator==(const RegionEntry&) const = default;
+};
+
+// Initiator, after HelloAck: what it holds. Told only after the proofs (when there is a key).
+struct AttachMessage {
+  std::vector<std::byte> proof;
+  KvLayout layout;
+  std::vector<RegionEntry> regions;
+  bool prefills = false;            // has a PrefillScheduler
+  bool decodes = false;             // has a DecodeScheduler
+  std::uint32_t lost_after_ms = 0;  // silence after which the sender gives the other up
+  std::vector<std::byte> fabric_offer;
+};
+struct AttachAckMessage {
+  KvLayout layout;
+  std::vector<RegionEntry> regions;
+  bool prefills = false;
+  bool decodes = false;
+  std::uint32_t lost_after_ms = 0;
+  std::vector<std::byte> fabric_answer;
+};
+struct AttachedMessage {
+  std::vector<std::byte> fabric_confirm;
+};
+
+// A counter of (prefill peer, device group of the decode node).
+struct CounterEntry {
+  DeviceGroupId group;
+  CounterId counter;
+
+  bool operator==(const CounterEntry&) const = default;
+};
+
+struct PrefillRequestMessage {
+  std::uint64_t wire_id = 0;
+  std::string external_id;
+  std::uint32_t prompt_tokens = 0;
+  TokenRange sent;
+  RequestPages pages;                       // target pages of the whole prompt
+  std::optional<ContextSlot> context_slot;  // target slot
+  std::vector<CounterEntry> counters;
+  std::vector<std::byte> payload;
+};
+struct PrefillRejectMessage {
+  std::uint64_t wire_id = 0;
+  std::string reason;
+};
+// Units posted per device group of the decode node.
+struct UnitsEntry {
+  DeviceGroupId group;
+  std::uint64_t units = 0;
+
+  bool operator==(const UnitsEntry&) const = default;
+};
+struct CancelMessage {
+  std::uint64_t wire_id = 0;
+  std::string reason;
+};
+struct CancelAckMessage {
+  std::uint64_t wire_id = 0;
+  std::vector<UnitsEntry> posted;
+};
+// The prefill side gave the request up; it posts nothing more of it. `posted` is final: decode is
+// quiescent when its counters have reached it.
+struct FailedMessage {
+  std::uint64_t wire_id = 0;
+  ErrorCode code = ErrorCode::kFabric;
+  std::string reason;
+  std::vector<UnitsEntry> posted;
+};
+// The decode side has everything (or is quiescent): the prefill side may forget the request.
+struct ReceivedMessage {
+  std::uint64_t wire_id = 0;
+};
+struct RestartMessage {
+  std::uint64_t wire_id = 0;
+  std::vector<CounterEntry> counters;
+};
+struct HeartbeatMessage {
+  std::uint32_t remaining_ms = 0;  // of the sender's lease; never a clock reading
+};
+// The sender is about to write after a pause.
+struct WakeMessage {};
+// Orderly end: the sender has closed its links for this peer.
+struct GoodbyeMessage {
+  ErrorCode code = ErrorCode::kShutDown;
+  std::string reason;
+};
+
+using Message = std::variant<HelloMessage, HelloAckMessage, AttachMessage, AttachAckMessage,
+                             AttachedMessage, PrefillRequestMessage, PrefillRejectMessage,
+                             CancelMessage, CancelAckMessage, FailedMessage, ReceivedMessage,
+                             RestartMessage, HeartbeatMessage, WakeMessage, GoodbyeMessage>;
+
+// "PrefillRequest", for logs.
+std::string_view name_of(const Message& message);
+
+}  // namespace kvrail
