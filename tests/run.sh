@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Builds kvrail and runs its tests; the same here and in continuous integration.
+#
+#   bash tests/run.sh [options] [-- options of ctest]
+#
+#   --preset NAME    only this build: release, debug, asan or tsan; may be given again
+#   --fast           only the release build: the same as --preset release
+#   --filter REGEX   only the tests whose name matches
+#   --jobs N         compile jobs and concurrent tests (default: all cores)
+#   --tidy           clang-tidy over the sources as well
+#   --help           this text
+#
+# Without options: release (with the checks of style and of the installed package), asan, tsan.
+# Installs missing Debian packages first (as root or through sudo); writes only to build/.
+# The last line counts the tests of all builds; the exit status is 0 only if none failed.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+presets=()
+filter=()
+jobs="$(nproc)"
+tidy=0
+
+usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }
+die() { echo "tests/run.sh: $*" >&2; exit 2; }
+
+while (($# > 0)); do
+  case "$1" in
+    --preset|--filter|--jobs) (($# > 1)) || die "$1 needs a value" ;;&
+    --preset) presets+=("$2"); shift 2 ;;
+    --filter) filter=(-R "$2"); shift 2 ;;
+    --jobs) jobs="$2"; shift 2 ;;
+    --fast) presets+=(release); shift ;;
+    --tidy) tidy=1; shift ;;
+    -h|--help) usage; exit 0 ;;
+    --) shift; break ;;
+    *) die "unknown option $1 (see --help)" ;;
+  esac
+done
+((${#presets[@]} > 0)) || presets=(release asan tsan)
+for preset in "${presets[@]}"; do
+  [[ "$preset" =~ ^(release|debug|asan|tsan)$ ]] || die "unknown preset '$preset'"
+done
+[[ "$jobs" =~ ^[1-9][0-9]*$ ]] || die "--jobs takes a number of 1 or more, not '$jobs'"
+
+mkdir -p "$root/build"
+bash "$root/cmake/deps.sh" build test
+
+passed=0 failed=0 skipped=0
+broken=()
+
+# Shows a build as it runs on a terminal; elsewhere only what a failed one said.
+build_step() {  # log file, command
+  local log="$1"
+  shift
+  if [[ -t 1 ]]; then "$@"; return; fi
+  "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
+}
+
+# Adds up the counts at the head of what ctest writes for machines; those for people leave out the
+# skipped tests.
+count() {  # JUnit file, exit status of ctest
+  local head total failures skips
+  head="$(sed '/<testcase/q' "$1")"
+  field() { sed -n "s/^.*[[:space:]]$1=\"\([0-9]*\)\".*$/\1/p" <<<"$head" | head -n 1; }
+  total="$(field tests)" failures="$(field failures)"
+  skips=$(($(field skipped) + $(field disabled)))
+  passed=$((passed + total - failures - skips))
+  failed=$((failed + failures))
+  skipped=$((skipped + skips))
+  # A test whose program is missing is written down as skipped; only the exit status tells.
+  (($2 == 0 || failures > 0)) || broken+=("$preset: ctest failed without a failed test")
+}
+
+run_preset() {  # preset, options of ctest
+  local preset="$1" build="$root/build/$1" started=$SECONDS status=0
+  shift
+  echo "=== $preset: building"
+  if ! { build_step "$build.log" cmake -S "$root" --preset "$preset" -DKVRAIL_WERROR=ON &&
+         build_step "$build.log" cmake --build "$build" -j "$jobs"; }; then
+    broken+=("$preset: does not build")
+    return
+  fi
+  echo "=== $preset: built in $((SECONDS - started)) s, testing"
+  rm -f "$build/ctest.xml"
+  ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
+    --output-junit "$build/ctest.xml" "${filter[@]}" "$@" || status=$?
+  if [[ -s "$build/ctest.xml" ]]; then
+    count "$build/ctest.xml" "$status"
+  else
+    broken+=("$preset: no test ran")
+  fi
+  echo "=== $preset: done after $((SECONDS - started)) s"
+}
+
+for preset in "${presets[@]}"; do
+  run_preset "$preset" "$@"
+done
+
+if ((tidy)); then
+  echo "=== clang-tidy"
+  started=$SECONDS
+  [[ -f "$root/build/release/compile_commands.json" ]] || cmake -S "$root" --preset release >/dev/null
+  if bash "$root/tests/style/tidy.sh" "$root/build/release" "$jobs"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+  echo "=== clang-tidy: done after $((SECONDS - started)) s"
+fi
+
+for reason in "${broken[@]}"; do
+  echo "FAILED $reason"
+  failed=$((failed + 1))
+done
+line="$passed passed, $failed failed"
+((skipped == 0)) || line+=", $skipped skipped"
+echo "$line"
+((failed == 0))
