@@ -32,7 +32,8 @@ if(KVRAIL_SANITIZE)
   # that -O0 takes, and line numbers are all that a report needs. GCC reports uninitialised values
   # in instrumented code that are none.
   target_compile_options(kvrail_options INTERFACE ${kvrail_sanitizer_flags} -O1 -g1
-                         -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+                         -fno-omit-frame-pointer
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(kvrail_options INTERFACE ${kvrail_sanitizer_flags})
 endif()
 
