@@ -39,7 +39,8 @@ struct CacheGroup {
 // Where one tensor of one layer lives on one rank. The byte of (page p, offset o inside the page)
 // is at base_offset_bytes + p * page_stride_bytes + o of the region. A page holds
 // page_tokens x (the rank's heads) x head_bytes bytes, which page_stride_bytes must not be less
-// than unless tensors interleave (K and V of a page in one allocation: one stride, two bases).
+// than. It is more where tensors interleave (K and V of a page in one allocation: one stride, two
+// bases). All layers of a tensor have the same stride on one rank.
 struct TensorPlacement {
   LayerIndex layer;
   std::uint32_t tensor = 0;  // index into CacheGroup::tensors
@@ -58,9 +59,10 @@ struct HeadRange {
   bool operator==(const HeadRange&) const = default;
 };
 
-// What one rank holds of one cache group.
+// What one rank holds of one cache group: for each of its layers (all of the group, or those of its
+// pipeline stage), one placement per tensor of which it has heads.
 struct RankGroup {
-  std::vector<HeadRange> heads;  // one per CacheGroup::tensors
+  std::vector<HeadRange> heads;  // one per CacheGroup::tensors; count 0: it holds none of it
   std::vector<TensorPlacement> placements;
 
   bool operator==(const RankGroup&) const = default;
@@ -102,12 +104,28 @@ struct KvLayout {
   bool operator==(const KvLayout&) const = default;
 };
 
-// Throws Error (kInvalidArgument) that names the first field out of range: zero sizes, sums that
-// overflow 64 bits, a layer in two groups or in none, a rank without a placement, heads outside the
-// tensor, pages that overlap within a tensor.
+// What validate() accepts. Layouts come from peers too: these bound what one costs to keep and
+// check.
+inline constexpr std::uint32_t kMaxLayers = 4096;
+inline constexpr std::uint32_t kMaxCacheGroups = 64;
+inline constexpr std::uint32_t kMaxTensors = 64;  // of one cache group
+inline constexpr std::uint32_t kMaxRanks = 1024;
+inline constexpr std::uint32_t kMaxPlacements = 1u << 20;  // of all ranks together
+inline constexpr std::uint32_t kMaxPageTokens = 65536;
+inline constexpr std::uint32_t kMaxHeads = 65536;
+inline constexpr std::uint64_t kMaxPageBytes = std::uint64_t{1} << 40;  // one tensor, all heads
+inline constexpr std::uint64_t kMaxContextSlotBytes = std::uint64_t{1} << 40;
+inline constexpr std::uint32_t kMaxNameSize = 256;  // printable ASCII
+
+// Throws Error (kInvalidArgument) that names the first field out of range: counts outside the
+// limits above, sums that overflow 64 bits, a layer in two groups or in none, a rank without a
+// placement, a layer that a rank holds in part, heads outside the tensor, a replica set that lacks
+// heads of a layer, pages of one cache group that overlap, context slots that overlap pages.
+// Costs O(n log n) in the number of placements.
 void validate(const KvLayout& layout);
 
-// Canonical text, one line per fact, without addresses: what two peers compare and errors quote.
+// Canonical text, one line per fact, without addresses, regions, device groups or pool sizes: what
+// two peers compare and errors quote. Takes any layout, valid or not.
 std::string to_text(const KvLayout& layout);
 
 }  // namespace kvrail

@@ -2,7 +2,9 @@
 
 // Everything an engine needs.
 #include "kvrail/event_queue.h"
+#include "kvrail/kv_builders.h"
 #include "kvrail/kv_layout.h"
 #include "kvrail/kv_messenger.h"
+#include "kvrail/model_shape.h"
 #include "kvrail/transfer_engine.h"
 #include "kvrail/transfer_plan.h"

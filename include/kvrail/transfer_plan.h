@@ -52,14 +52,15 @@ struct PlannedRun {
 class TransferPlan {
  public:
   // Throws Error (kLayoutMismatch) that quotes both layouts and names the first difference that
-  // cannot be served; both layouts must validate().
+  // cannot be served, or what validate() throws. Served are layouts that are sharded alike: rank i
+  // sends to rank i. Regions, bases, strides, pool sizes and device groups may differ.
   TransferPlan(KvLayout source, KvLayout target);
 
   const KvLayout& source() const { return source_; }
   const KvLayout& target() const { return target_; }
 
   // Units that arrive on each target rank (index: RankIndex) for a request of which the tokens
-  // `sent` cross, over all layers, without context.
+  // `sent` cross, over all layers, without context. Independent of the page tables.
   std::vector<std::uint64_t> units_by_target_rank(TokenRange sent) const;
 
   // Units of one context slot; 0 where the layouts have none.
@@ -67,20 +68,28 @@ class TransferPlan {
 
   // Appends the runs of one layer of `group` whose last token is in `finished`, of a request of
   // which the tokens `sent` cross. Over disjoint `finished` ranges that cover `sent`, every unit
-  // is appended exactly once. Runs that are neighbours in memory are neighbours in the list.
+  // is appended exactly once. Runs that are neighbours in memory are neighbours in the list: runs
+  // of one pair of ranks come together, page by page where the tensors of a page adjoin on both
+  // sides, else tensor by tensor. A layer that a rank does not hold leaves that rank's runs out.
   // Page tables must cover sent.end tokens; page numbers must be below page_count (checked by
-  // check_pages, once per request).
+  // check_pages, once per request). Allocates nothing but in `out`.
   void append_runs(CacheGroupIndex group, TokenRange sent, TokenRange finished,
                    const RequestPages& source_pages, const RequestPages& target_pages,
                    std::vector<PlannedRun>& out) const;
 
  private:
+  struct Tables;
+
   KvLayout source_;
   KvLayout target_;
+  std::shared_ptr<const Tables> tables_;
 };
 
 // Throws Error (kInvalidArgument) unless `pages` has one table per group, each long enough for
-// `sent` and with page numbers inside the pool.
+// `sent` (of any length if that is empty) and with page numbers inside the pool.
 void check_pages(const KvLayout& layout, TokenRange sent, const RequestPages& pages);
+
+// Throws Error (kInvalidArgument) unless the layout has that slot.
+void check_context_slot(const KvLayout& layout, ContextSlot slot);
 
 }  // namespace kvrail

@@ -1,0 +1,78 @@
+#include "kvrail/model_shape.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "kvrail/error.h"
+
+namespace kvrail {
+namespace {
+
+struct Alias {
+  std::string_view alias;
+  std::string_view name;
+};
+
+constexpr std::array kAliases = {
+    Alias{"qwen3-coder-480b", "Qwen3-Coder-480B-A35B"},
+    Alias{"qwen3-235b", "Qwen3-235B-A22B"},
+};
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+ModelShape grouped(std::string name, std::uint32_t layers, std::uint32_t kv_heads,
+                   std::uint32_t head_size, std::uint32_t hidden_size, std::uint32_t vocabulary) {
+  ModelShape shape;
+  shape.name = std::move(name);
+  shape.layers = layers;
+  shape.kv_heads = kv_heads;
+  shape.head_size = head_size;
+  shape.hidden_size = hidden_size;
+  shape.vocabulary = vocabulary;
+  return shape;
+}
+
+ModelShape latent(std::string name, std::uint32_t layers, std::uint32_t latent_size,
+                  std::uint32_t hidden_size, std::uint32_t vocabulary) {
+  ModelShape shape = grouped(std::move(name), layers, 0, 0, hidden_size, vocabulary);
+  shape.latent_size = latent_size;
+  return shape;
+}
+
+}  // namespace
+
+std::span<const ModelShape> known_model_shapes() {
+  static const std::vector<ModelShape> shapes = {
+      grouped("Llama-3-70B", 80, 8, 128, 8192, 128256),
+      grouped("Qwen3-Coder-480B-A35B", 62, 8, 128, 6144, 151936),
+      grouped("Qwen3-235B-A22B", 94, 4, 128, 4096, 151936),
+      latent("DeepSeek-R1", 61, 512 + 64, 7168, 129280),
+      grouped("SmolLM2-135M", 30, 3, 64, 576, 49152),
+  };
+  return shapes;
+}
+
+const ModelShape& find_model_shape(std::string_view name) {
+  std::string_view wanted = name;
+  for (const Alias& alias : kAliases) {
+    if (same_name(name, alias.alias)) {
+      wanted = alias.name;
+    }
+  }
+  std::string names;
+  for (const ModelShape& shape : known_model_shapes()) {
+    if (same_name(wanted, shape.name)) {
+      return shape;
+    }
+    names += (names.empty() ? "" : ", ") + shape.name;
+  }
+  throw Error(ErrorCode::kNotFound,
+              "no model shape is named \"" + std::string(name) + "\"; known are " + names);
+}
+
+}  // namespace kvrail
