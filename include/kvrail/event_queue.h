@@ -53,9 +53,10 @@ using Event = std::variant<PrefillRequestedEvent, CancelledEvent, PagesReleasedE
 // A PrefillScheduler and DecodeScheduler for engines with a loop of their own: callbacks become
 // events, in order.
 //
-// prefill() and decode() are what start() is given; peers that come and go are told through
-// whichever of the two is used (through prefill() where both are).
-// Threads: poll() by any thread. The descriptor is readable while events wait.
+// prefill() and decode() are what start() is given; each peer that comes or goes is one event, also
+// where both are used: ask for prefill() before start().
+// Threads: any. The queue must outlive the messenger that it is given to, and holds as many events
+// as nobody has polled.
 class EventQueue {
  public:
   // Throws Error (kLimit) if no descriptor can be had.

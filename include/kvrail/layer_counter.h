@@ -32,7 +32,8 @@ class LayerCounter {
  public:
   // Steps behind the current one whose final count is kept.
   static constexpr std::uint32_t kHistory = 16;
-  // Signals of one step; one more would carry into the step number.
+  // Where the signals of a step stop counting, so that they never carry into the step number. A
+  // step may be announced with one less, so that a signal too many is told from the last one.
   static constexpr std::uint32_t kMaxSignals = 65'535;
 
   LayerCounter() = default;
@@ -40,7 +41,7 @@ class LayerCounter {
   LayerCounter& operator=(const LayerCounter&) = delete;
 
   // The pass of `step` begins: in the pass's own order, ahead of its first signal. Steps that were
-  // discarded are left out.
+  // discarded are left out. A step that is not later than the running one is ignored.
   void start(StepId step);
 
   // The next signal of the running step: everything that the step wrote before it is visible to
