@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Which file may include what:
 #   - a layer of src/ includes its own files and those of the layers left of its arrow;
-#   - a third-party library is seen in one layer only;
+#   - a third-party library is seen only in the layer that wraps it;
 #   - public headers include the standard library and each other;
 #   - examples see nothing private.
 #
@@ -29,7 +29,7 @@ BEGIN {
   owner["^asio(/|\\.hpp$)"] = " wire "
   owner["^flatbuffers/"] = " wire "
   owner["_generated\\.h$"] = " wire "
-  owner["^sodium(/|\\.h$)"] = " wire "
+  owner["^sodium(/|\\.h$)"] = " wire fabric "
   owner["^spdlog/"] = " base "
   owner["^(CLI|nlohmann)/"] = " tools "
 }
@@ -65,7 +65,7 @@ function fault(text) { print place ": " text; faults++ }
   }
   for (pattern in owner)
     if (name ~ pattern && index(owner[pattern], " " layer " ") == 0)
-      fault(name " belongs to src/" substr(owner[pattern], 2) "alone")
+      fault(name " is seen only in:" owner[pattern])
 }
 END { exit faults > 0 }
 ' <<<"$found"
