@@ -33,6 +33,8 @@ struct HelloMessage {
   std::uint64_t incarnation = 0;  // random per messenger: another life of the same node differs
   AuthScheme auth = AuthScheme::kNone;
   std::vector<std::byte> nonce;
+
+  bool operator==(const HelloMessage&) const = default;
 };
 // Acceptor's answer, in clear; `proof` is over both nonces.
 struct HelloAckMessage {
@@ -42,6 +44,8 @@ struct HelloAckMessage {
   AuthScheme auth = AuthScheme::kNone;
   std::vector<std::byte> nonce;
   std::vector<std::byte> proof;
+
+  bool operator==(const HelloAckMessage&) const = default;
 };
 
 // A region that the peer may write, by the RegionId that the layout's placements name.
@@ -61,6 +65,8 @@ struct AttachMessage {
   bool decodes = false;             // has a DecodeScheduler
   std::uint32_t lost_after_ms = 0;  // silence after which the sender gives the other up
   std::vector<std::byte> fabric_offer;
+
+  bool operator==(const AttachMessage&) const = default;
 };
 struct AttachAckMessage {
   KvLayout layout;
@@ -69,9 +75,13 @@ struct AttachAckMessage {
   bool decodes = false;
   std::uint32_t lost_after_ms = 0;
   std::vector<std::byte> fabric_answer;
+
+  bool operator==(const AttachAckMessage&) const = default;
 };
 struct AttachedMessage {
   std::vector<std::byte> fabric_confirm;
+
+  bool operator==(const AttachedMessage&) const = default;
 };
 
 // A counter of (prefill peer, device group of the decode node).
@@ -91,10 +101,14 @@ struct PrefillRequestMessage {
   std::optional<ContextSlot> context_slot;  // target slot
   std::vector<CounterEntry> counters;
   std::vector<std::byte> payload;
+
+  bool operator==(const PrefillRequestMessage&) const = default;
 };
 struct PrefillRejectMessage {
   std::uint64_t wire_id = 0;
   std::string reason;
+
+  bool operator==(const PrefillRejectMessage&) const = default;
 };
 // Units posted per device group of the decode node.
 struct UnitsEntry {
@@ -106,10 +120,14 @@ struct UnitsEntry {
 struct CancelMessage {
   std::uint64_t wire_id = 0;
   std::string reason;
+
+  bool operator==(const CancelMessage&) const = default;
 };
 struct CancelAckMessage {
   std::uint64_t wire_id = 0;
   std::vector<UnitsEntry> posted;
+
+  bool operator==(const CancelAckMessage&) const = default;
 };
 // The prefill side gave the request up; it posts nothing more of it. `posted` is final: decode is
 // quiescent when its counters have reached it.
@@ -118,24 +136,36 @@ struct FailedMessage {
   ErrorCode code = ErrorCode::kFabric;
   std::string reason;
   std::vector<UnitsEntry> posted;
+
+  bool operator==(const FailedMessage&) const = default;
 };
 // The decode side has everything (or is quiescent): the prefill side may forget the request.
 struct ReceivedMessage {
   std::uint64_t wire_id = 0;
+
+  bool operator==(const ReceivedMessage&) const = default;
 };
 struct RestartMessage {
   std::uint64_t wire_id = 0;
   std::vector<CounterEntry> counters;
+
+  bool operator==(const RestartMessage&) const = default;
 };
 struct HeartbeatMessage {
   std::uint32_t remaining_ms = 0;  // of the sender's lease; never a clock reading
+
+  bool operator==(const HeartbeatMessage&) const = default;
 };
 // The sender is about to write after a pause.
-struct WakeMessage {};
+struct WakeMessage {
+  bool operator==(const WakeMessage&) const = default;
+};
 // Orderly end: the sender has closed its links for this peer.
 struct GoodbyeMessage {
   ErrorCode code = ErrorCode::kShutDown;
   std::string reason;
+
+  bool operator==(const GoodbyeMessage&) const = default;
 };
 
 using Message = std::variant<HelloMessage, HelloAckMessage, AttachMessage, AttachAckMessage,

@@ -1,0 +1,106 @@
+#include "wire/frame_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "kvrail/error.h"
+#include "wire/codec.h"
+
+namespace kvrail {
+namespace {
+
+constexpr std::size_t kInitialBytes = 8u << 10;
+// A larger buffer is given back when it is empty.
+constexpr std::size_t kKeptBytes = 256u << 10;
+
+std::uint32_t get_frame_length(const std::byte* header) {
+  std::uint32_t length = 0;
+  for (std::size_t i = 0; i < kFrameHeaderBytes; ++i) {
+    length |= std::to_integer<std::uint32_t>(header[i]) << (8 * i);
+  }
+  return length;
+}
+
+// What speaks like this, for people who connected something else to the port; may be empty.
+std::string_view guess(std::string_view bytes) {
+  constexpr std::array<std::string_view, 9> kHttp = {"GET ", "POST", "HEAD", "PUT ", "DELE",
+                                                     "OPTI", "PATC", "CONN", "PRI "};
+  for (const std::string_view method : kHttp) {
+    if (bytes.starts_with(method)) return "; it looks like an HTTP request";
+  }
+  if (bytes.starts_with("HTTP")) return "; it looks like an HTTP server's answer";
+  if (bytes.starts_with("\x16\x03")) return "; it looks like a TLS handshake";
+  if (bytes.starts_with("SSH-")) return "; it looks like SSH";
+  return "";
+}
+
+}  // namespace
+
+void put_frame_length(std::byte* header, std::uint32_t length) {
+  for (std::size_t i = 0; i < kFrameHeaderBytes; ++i) {
+    header[i] = static_cast<std::byte>(length >> (8 * i));
+  }
+}
+
+FrameReader::FrameReader(std::uint32_t max_message_bytes) : max_message_bytes_(max_message_bytes) {}
+
+std::span<std::byte> FrameReader::prepare() {
+  if (begin_ == end_) {
+    begin_ = end_ = 0;
+    if (capacity_ > kKeptBytes) {
+      buffer_.reset();
+      capacity_ = 0;
+    }
+  } else if (begin_ > 0) {
+    // Part of one frame: all before it are consumed.
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (end_ == capacity_) grow(std::max(kInitialBytes, 2 * capacity_));
+  return {buffer_.get() + end_, capacity_ - end_};
+}
+
+void FrameReader::grow(std::size_t capacity) {
+  auto larger = std::make_unique_for_overwrite<std::byte[]>(capacity);
+  if (end_ > 0) std::memcpy(larger.get(), buffer_.get(), end_);
+  buffer_ = std::move(larger);
+  capacity_ = capacity;
+}
+
+std::optional<std::span<const std::byte>> FrameReader::next() {
+  const std::size_t available = end_ - begin_;
+  if (available < kFrameHeaderBytes) return std::nullopt;
+  const std::byte* const frame = buffer_.get() + begin_;
+  const std::uint32_t length = get_frame_length(frame);
+  if (length < kMinMessageBytes || length > max_message_bytes_) fail(length);
+
+  // Most of what is no message of ours has a length that would be waited for in vain.
+  const std::byte* const message = frame + kFrameHeaderBytes;
+  if (available >= kFrameHeaderBytes + kMinMessageBytes &&
+      std::memcmp(message + kIdentifierOffset, kMessageIdentifier.data(),
+                  kMessageIdentifier.size()) != 0) {
+    fail(length);
+  }
+  if (available - kFrameHeaderBytes < length) return std::nullopt;
+  begin_ += kFrameHeaderBytes + length;
+  return std::span(message, length);
+}
+
+void FrameReader::fail(std::uint32_t length) const {
+  const std::string_view bytes(reinterpret_cast<const char*>(buffer_.get() + begin_),
+                               end_ - begin_);
+  if (length >= kMinMessageBytes && length <= max_message_bytes_) {
+    throw Error(ErrorCode::kMalformed,
+                fmt::format("not a control message: its identifier is missing{}", guess(bytes)));
+  }
+  throw Error(ErrorCode::kMalformed,
+              fmt::format("a frame of {} bytes, where {} to {} are allowed{}", length,
+                          kMinMessageBytes, max_message_bytes_, guess(bytes)));
+}
+
+}  // namespace kvrail

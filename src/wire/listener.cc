@@ -1,0 +1,110 @@
+#include "wire/listener.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "wire/network.h"
+#include "wire/tcp_stream.h"
+
+namespace kvrail {
+namespace {
+
+using asio::ip::tcp;
+
+// Between attempts to accept while the process is out of descriptors.
+constexpr std::chrono::milliseconds kRetryDelay{100};
+
+[[noreturn]] void fail(const tcp::endpoint& endpoint, const asio::error_code& error) {
+  const std::string where = to_text(endpoint);
+  if (error == asio::error::address_in_use) {
+    throw Error(ErrorCode::kAddressInUse,
+                fmt::format("cannot listen on {}: another process or engine listens there; choose "
+                            "another port, or port 0 for any free one",
+                            where));
+  }
+  if (error == std::errc::address_not_available) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot listen on {}: this host has no such address; choose one of its "
+                            "own, or 0.0.0.0 or [::] for all",
+                            where));
+  }
+  if (error == asio::error::access_denied) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot listen on {}: {}; choose a port of 1024 or above", where,
+                            error.message()));
+  }
+  if (error == asio::error::address_family_not_supported) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("cannot listen on {}: this host does not speak that kind of address", where));
+  }
+  throw Error(ErrorCode::kLimit, fmt::format("cannot listen on {}: {}; {}", where, error.message(),
+                                             kExhaustionRemedy));
+}
+
+}  // namespace
+
+Listener::Listener(std::shared_ptr<LoopCore> core, const tcp::endpoint& endpoint,
+                   ControlLoop::AcceptHandler on_accept)
+    : core_(std::move(core)),
+      acceptor_(core_->io()),
+      retry_timer_(core_->io()),
+      on_accept_(std::move(on_accept)) {
+  asio::error_code error;
+  acceptor_.open(endpoint.protocol(), error);
+  if (error) fail(endpoint, error);
+  close_on_exec(acceptor_.native_handle());
+  // On Linux this takes ports in TIME_WAIT and still refuses those that somebody listens on.
+  acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (error) fail(endpoint, error);
+  address_ = to_text(acceptor_.local_endpoint());
+}
+
+void Listener::start() {
+  if (stopped_ || core_->stopping()) return;
+  core_->add(*this);
+  accept();
+}
+
+void Listener::accept() {
+  acceptor_.async_accept(
+      [self = shared_from_this()](const asio::error_code& error, tcp::socket socket) {
+        self->on_accepted(error, std::move(socket));
+      });
+}
+
+void Listener::on_accepted(const asio::error_code& error, tcp::socket socket) {
+  if (stopped_) return;
+  if (error == asio::error::connection_aborted) return accept();
+  if (error) return retry_later(error);
+  in_trouble_ = false;
+  auto stream = std::make_shared<TcpStream>(core_, std::move(socket));
+  core_->call("on_accept", [&] { on_accept_(std::move(stream)); });
+  if (!stopped_) accept();
+}
+
+void Listener::retry_later(const asio::error_code& error) {
+  if (!std::exchange(in_trouble_, true)) {
+    core_->report({ErrorCode::kLimit,
+                   fmt::format("connections to {} wait, since none can be accepted: {}; {}",
+                               address_, error.message(), kExhaustionRemedy)});
+  }
+  retry_timer_.expires_after(kRetryDelay);
+  retry_timer_.async_wait([self = shared_from_this()](const asio::error_code&) {
+    if (!self->stopped_) self->accept();
+  });
+}
+
+void Listener::shut_down() {
+  if (std::exchange(stopped_, true)) return;
+  core_->remove(*this);
+  asio::error_code ignored;
+  acceptor_.close(ignored);
+  retry_timer_.cancel();
+}
+
+}  // namespace kvrail
