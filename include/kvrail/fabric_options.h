@@ -46,7 +46,8 @@ struct TransferEngineOptions {
   // never has more outstanding than this.
   std::uint32_t receive_credit = 1024;
 
-  // Submissions waiting per device group before `submit` blocks or refuses; at least 1.
+  // Submissions not yet posted in full, per peer and device group, before `submit` blocks or
+  // refuses; 1 to 1,048,576.
   std::uint32_t submission_queue_length = 1024;
 
   // Neighbouring runs are merged into writes up to this size; 0 takes 1 MiB or the provider's

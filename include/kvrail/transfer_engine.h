@@ -57,10 +57,9 @@ struct PeerOptions {
 // after which both can write. Each step opens the links (one endpoint and completion queue per peer
 // and rail) and verifies what it is given (kMalformed).
 //
-// Threads: every call may come from any thread. Calls that touch libfabric (register_memory, the
-// peer calls, close_peer) run on the workers and block for milliseconds; they must not be made from
-// a callback. submit, take_counter, expect, release_counter, wake_peer and stats never wait for a
-// worker (but see FullQueue::kBlock).
+// Threads: every call may come from any thread. Calls that touch libfabric (register_memory,
+// accept_peer, connect_peer, confirm_peer) run on the workers and block for milliseconds; they must
+// not be made from a callback. The others never wait for a worker (but see FullQueue::kBlock).
 // Ownership: destroying the engine closes every peer, completes every submission and joins the
 // workers; it must not happen inside a callback.
 class TransferEngine {
@@ -94,7 +93,8 @@ class TransferEngine {
   // The fence. Closes the peer's links on every device group, completes its submissions as
   // kLinkClosed and its expected counters likewise; afterwards nothing of that peer lands here.
   // Where the provider lets the peer read our source later (shm), submissions complete only when
-  // the peer has confirmed or died (see confirm_remote_closed). Idempotent; `closed` may be empty.
+  // the peer has confirmed or died (see confirm_remote_closed). Idempotent; does not wait:
+  // `closed`, which may be empty, says when.
   void close_peer(PeerId peer, ClosedCallback closed = {});
   // Says that the peer has closed its own links for us (its control stream ended, or it said so):
   // it reads no source of ours any more.

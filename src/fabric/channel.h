@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/link.h"
+#include "kvrail/ids.h"
+
+namespace kvrail {
+
+// One way out: from a link of ours to a link of the peer, with the credit that the peer has granted
+// to it. Invariant: posted <= granted, so that the peer's completion queue cannot overrun.
+struct Channel {
+  Link* link = nullptr;
+  fi_addr_t target = FI_ADDR_UNSPEC;
+  RailIndex source_rail;
+  RailIndex target_rail;
+  std::uint32_t tag = 0;
+  std::uint32_t grant_word = 0;
+  std::uint64_t initial_grant = 0;
+  std::uint64_t posted = 0;             // immediates, ever
+  std::uint64_t bytes_outstanding = 0;  // the least loaded channel is the next to post
+
+  std::uint64_t credit() const { return link->granted(grant_word) - posted; }
+};
+
+// One way in: a link of the peer that writes to one of ours.
+//
+// At most `share` immediates are outstanding; a grant is due when half of them have been read.
+struct InboundChannel {
+  fi_addr_t source = FI_ADDR_UNSPEC;  // unspecified until the peer has confirmed
+  std::uint64_t grant_address = 0;
+  std::uint64_t grant_key = 0;
+  std::uint64_t share = 0;
+  std::uint64_t consumed = 0;  // immediates read, ever
+  std::uint64_t granted = 0;   // immediates allowed, ever
+  std::uint32_t turn = 0;
+  bool due = false;  // queued for a grant
+
+  bool wants_grant() const { return consumed + share - granted >= (share + 1) / 2; }
+};
+
+}  // namespace kvrail

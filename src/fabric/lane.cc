@@ -1,0 +1,154 @@
+#include "fabric/lane.h"
+
+#include <sys/uio.h>
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rdma/fi_errno.h>
+
+namespace kvrail {
+
+Lane::Lane(const Settings& settings, LinkCounters& counters)
+    : settings_(settings), counters_(counters) {}
+
+void Lane::grant_initial_credit() {
+  for (Channel& channel : channels_) {
+    channel.link->set_initial_grant(channel.grant_word, channel.initial_grant);
+  }
+}
+
+std::deque<Submission*> Lane::drain() { return std::exchange(queue_, {}); }
+
+Submission* Lane::pop_head() {
+  Submission* head = queue_.front();
+  queue_.pop_front();
+  return head;
+}
+
+// The channel with the fewest bytes outstanding that has a slot and credit; equals take turns.
+Channel* Lane::choose_channel() {
+  Channel* best = nullptr;
+  bool lacks_credit = false;
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    Channel& channel = channels_[(next_channel_ + i) % channels_.size()];
+    if (!channel.link->has_free_slot()) continue;
+    if (channel.credit() == 0) {
+      lacks_credit = true;
+      continue;
+    }
+    if (best == nullptr || channel.bytes_outstanding < best->bytes_outstanding) best = &channel;
+  }
+  if (best == nullptr) {
+    if (lacks_credit) counters_.credit_waits.add(1);
+    return nullptr;
+  }
+  next_channel_ = static_cast<std::size_t>(best - channels_.data() + 1) % channels_.size();
+  return best;
+}
+
+Lane::Outcome Lane::post(std::uint32_t most, std::int64_t now_ns) {
+  if (queue_.empty()) return Outcome::kIdle;
+  Submission& submission = *queue_.front();
+  if (!submission.status.ok()) return Outcome::kFailed;
+  bool posted = false;
+  for (std::uint32_t i = 0; i < most; ++i) {
+    switch (post_one(submission, now_ns)) {
+      case Posting::kPosted:
+        posted = true;
+        break;
+      case Posting::kBusy:
+        return posted ? Outcome::kPosted : Outcome::kIdle;
+      case Posting::kFailed:
+        return Outcome::kFailed;
+      case Posting::kDone:
+        return Outcome::kDrained;
+    }
+  }
+  return Outcome::kPosted;
+}
+
+Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
+  RunCursor next = submission.cursor;
+  BuiltWrite write;
+  if (next.next_run == submission.list.runs.size()) return Posting::kDone;
+  Channel* channel = choose_channel();
+  if (channel == nullptr) return Posting::kBusy;
+  build_next_write(submission.list.runs, settings_.limits, next, write);
+  WriteSlot* slot = channel->link->take_slot();
+  const long code = post_write(submission, write, *channel, slot);
+  if (code != 0) {
+    channel->link->free_slot(slot);
+    if (code == -FI_EAGAIN) {
+      counters_.eagain.add(1);
+      return Posting::kBusy;
+    }
+    submission.status = {
+        ErrorCode::kFabric,
+        fmt::format("rail {}: posting a write of {} bytes: {}", channel->link->rail().name(),
+                    write.size_bytes, fabric_error_text(code))};
+    return Posting::kFailed;
+  }
+  submission.cursor = next;
+  account(submission, write, *channel, now_ns);
+  return Posting::kPosted;
+}
+
+long Lane::post_write(Submission& submission, const BuiltWrite& write, Channel& channel,
+                      WriteSlot* slot) {
+  const RegionRecord& source = *submission.source;
+  const std::size_t source_rail = channel.source_rail.value();
+  void* descriptor = fi_mr_desc(source.registrations[settings_.provider][source_rail].get());
+  const RegionDescriptor::RailKey& target = submission.target->rails[channel.target_rail.value()];
+
+  std::array<iovec, kMaxSegments> sources;
+  std::array<void*, kMaxSegments> descriptors;
+  std::array<fi_rma_iov, kMaxSegments> targets;
+  for (std::uint32_t i = 0; i < write.source_count; ++i) {
+    sources[i] = {source.data + write.sources[i].offset, write.sources[i].size_bytes};
+    descriptors[i] = descriptor;
+  }
+  for (std::uint32_t i = 0; i < write.target_count; ++i) {
+    targets[i] = {target.base + write.targets[i].offset, write.targets[i].size_bytes, target.key};
+  }
+  fi_msg_rma message{};
+  message.msg_iov = sources.data();
+  message.desc = descriptors.data();
+  message.iov_count = write.source_count;
+  message.addr = channel.target;
+  message.rma_iov = targets.data();
+  message.rma_iov_count = write.target_count;
+  message.data = settings_.format.pack(channel.tag, submission.list.counter, write.units);
+
+  slot->submission = &submission;
+  slot->channel = &channel;
+  slot->size_bytes = write.size_bytes;
+  return channel.link->post(message, settings_.write_flags, slot);
+}
+
+void Lane::account(Submission& submission, const BuiltWrite& write, Channel& channel,
+                   std::int64_t now_ns) {
+  ++submission.outstanding;
+  WriteReport& report = submission.report;
+  if (report.first_post_ns == 0) report.first_post_ns = now_ns;
+  report.bytes_posted += write.size_bytes;
+  report.writes_posted += 1;
+  report.units_posted += write.units;
+
+  channel.posted += 1;
+  channel.bytes_outstanding += write.size_bytes;
+
+  counters_.bytes_posted.add(write.size_bytes);
+  counters_.writes_posted.add(1);
+  counters_.runs_posted.add(write.runs);
+  counters_.units_posted.add(write.units);
+  counters_.immediates_posted.add(1);
+  // Granted so far less what was left unused then: what the target may not have read yet.
+  const std::uint64_t unread =
+      channel.posted + channel.initial_grant - channel.link->granted(channel.grant_word);
+  counters_.max_immediates_outstanding.raise_to(unread);
+}
+
+}  // namespace kvrail

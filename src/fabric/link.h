@@ -1,0 +1,152 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+
+#include "base/byte_codec.h"
+#include "fabric/fabric_resource.h"
+#include "fabric/introduction.h"
+#include "fabric/rail.h"
+#include "kvrail/error.h"
+
+namespace kvrail {
+
+struct Submission;
+struct Channel;
+
+// One write on its way through a link. The provider gets the context's address as the operation's
+// context, so it comes first.
+struct WriteSlot {
+  fi_context2 context;
+  Submission* submission = nullptr;
+  Channel* channel = nullptr;
+  std::uint64_t size_bytes = 0;
+  WriteSlot* next_free = nullptr;
+};
+
+// The words into which a peer writes what it grants: per channel out of this link the number of
+// immediates ever allowed. Consecutive grants of a channel take turns over kGrantTurns words, and
+// the largest counts, so that grants may overtake each other.
+inline constexpr std::uint32_t kGrantTurns = 4;
+
+// One endpoint with its completion queue, for one peer on one rail: the unit of trust. What arrives
+// here comes from that peer; closing it is the fence.
+//
+// Threads: the device group's worker only.
+class Link {
+ public:
+  struct Settings {
+    std::uint32_t queue_depth = 0;     // writes outstanding
+    std::uint32_t receive_credit = 0;  // immediates of the peer that the queue holds
+    std::uint32_t channels_out = 0;    // channels that leave from this link
+  };
+
+  // Throws Error (kLimit, kFabric).
+  Link(Rail& rail, const Settings& settings);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  const Rail& rail() const { return rail_; }
+  LinkAddress address() const;
+  // A free slot, or null. It goes back by free_slot, or through the completion of what was posted.
+  WriteSlot* take_slot();
+  void free_slot(WriteSlot* slot);
+  std::uint32_t outstanding() const { return outstanding_; }
+  bool has_free_slot() const { return free_ != nullptr; }
+
+  // fi_writemsg with the slot as context: 0, -FI_EAGAIN, or an error; on anything but 0 the slot is
+  // still the caller's.
+  long post(fi_msg_rma& message, std::uint64_t flags, WriteSlot* slot);
+  // An 8-byte write with an immediate, without completion.
+  long post_grant(std::uint64_t granted, fi_addr_t target, std::uint64_t address, std::uint64_t key,
+                  std::uint32_t immediate);
+
+  // The number of immediates ever allowed to the channel.
+  std::uint64_t granted(std::uint32_t grant_word) const;
+  void set_initial_grant(std::uint32_t grant_word, std::uint64_t granted);
+
+  // Reads what has arrived and what is done, at most one batch. `handler` gets
+  //   on_immediate(Link&, std::uint32_t immediate)
+  //   on_write_done(WriteSlot&, const Status&)   the slot is freed after it
+  //   on_link_error(Link&, const Status&)
+  // True if there was anything.
+  template <class Handler>
+  bool poll(Handler& handler);
+
+  // The fence: nothing of the peer lands through this link when it has returned, and no completion
+  // will be reported; writes outstanding are the caller's to complete. `in_mid_write` says that
+  // writes of the peer may be half received: where the provider cannot close then, the endpoint is
+  // cut off the network and parked, never to be read again.
+  void close(bool in_mid_write, std::span<const Bytes> peer_endpoints);
+
+ private:
+  static constexpr std::size_t kBatch = 64;
+
+  struct QueueError {
+    WriteSlot* slot = nullptr;  // null: not a write of ours
+    Status status;
+  };
+  // False if there was none after all.
+  bool read_error(QueueError& error);
+  bool is_slot(const void* context) const;
+  void open_queue(const Settings& settings);
+  void open_endpoint();
+
+  Rail& rail_;
+  std::uint32_t grant_word_count_;
+  // Grants are written here by the peer; registered for it alone.
+  std::unique_ptr<std::uint64_t[]> grant_words_;
+  std::vector<WriteSlot> slots_;
+  WriteSlot* free_ = nullptr;
+  std::vector<bool> in_use_;
+  std::uint32_t outstanding_ = 0;
+  MrPtr grant_region_;
+  CqPtr cq_;
+  EndpointPtr endpoint_;
+};
+
+template <class Handler>
+bool Link::poll(Handler& handler) {
+  if (!endpoint_) return false;
+  std::array<fi_cq_data_entry, kBatch> entries;
+  const long count = fi_cq_read(cq_.get(), entries.data(), entries.size());
+  if (count == -FI_EAGAIN || count == 0) return false;
+  if (count < 0) {
+    if (count == -FI_EAVAIL) {
+      QueueError error;
+      if (!read_error(error)) return false;
+      if (error.slot != nullptr) {
+        WriteSlot* slot = error.slot;
+        handler.on_write_done(*slot, error.status);
+        free_slot(slot);
+      } else {
+        handler.on_link_error(*this, error.status);
+      }
+      return true;
+    }
+    handler.on_link_error(
+        *this, {ErrorCode::kFabric, "reading the completion queue: " + fabric_error_text(count)});
+    return true;
+  }
+  for (const auto& entry : std::span(entries.data(), static_cast<std::size_t>(count))) {
+    // Some providers set FI_REMOTE_CQ_DATA on local entries too; FI_REMOTE_WRITE tells.
+    if ((entry.flags & FI_REMOTE_WRITE) != 0) {
+      handler.on_immediate(*this, static_cast<std::uint32_t>(entry.data));
+    } else if (is_slot(entry.op_context)) {
+      auto* slot = static_cast<WriteSlot*>(entry.op_context);
+      handler.on_write_done(*slot, Status{});
+      free_slot(slot);
+    }
+  }
+  return true;
+}
+
+}  // namespace kvrail

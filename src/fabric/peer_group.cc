@@ -1,0 +1,429 @@
+#include "fabric/peer_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+
+namespace kvrail {
+namespace {
+
+// Links of the peer that write to one of this group's, at most.
+std::uint32_t sources_per_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target) {
+  std::uint32_t most = 1;
+  for (const ChannelPlan& channel : channels) {
+    if (channel.target_group == target) most = std::max(most, channel.tag + 1);
+  }
+  return most;
+}
+
+std::uint32_t sources_of_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target,
+                              RailIndex rail) {
+  std::uint32_t count = 0;
+  for (const ChannelPlan& channel : channels) {
+    if (channel.target_group == target && channel.target_rail == rail) ++count;
+  }
+  return count;
+}
+
+std::uint32_t channels_out_of(const std::vector<ChannelPlan>& channels, DeviceGroupId source,
+                              RailIndex rail) {
+  std::uint32_t count = 0;
+  for (const ChannelPlan& channel : channels) {
+    if (channel.source_group == source && channel.source_rail == rail) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+PeerGroup::PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>& rails,
+                     std::shared_ptr<PeerLife> life, std::shared_ptr<const Logger> logger)
+    : settings_(std::move(settings)),
+      life_(std::move(life)),
+      logger_(std::move(logger)),
+      inbound_format_(sources_per_link(settings_.inbound, settings_.group)),
+      counters_(inbound_format_.max_counter()),
+      queue_(settings_.submission_queue_length) {
+  for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+    const RailIndex index(static_cast<std::uint16_t>(rail));
+    links_.push_back(std::make_unique<Link>(
+        *rails[rail], Link::Settings{settings_.queue_depth, settings_.receive_credit,
+                                     channels_out_of(settings_.outbound, settings_.group, index)}));
+  }
+  plan_inbound();
+}
+
+PeerGroup::~PeerGroup() = default;
+
+void PeerGroup::plan_inbound() {
+  inbound_.resize(links_.size());
+  for (std::size_t rail = 0; rail < links_.size(); ++rail) {
+    const RailIndex index(static_cast<std::uint16_t>(rail));
+    const std::uint32_t sources = sources_of_link(settings_.inbound, settings_.group, index);
+    if (sources > settings_.receive_credit || sources > (1u << kMaxSourceTagBits)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("receive_credit {} is too small for the {} links of {} that write to "
+                              "one link here: set it to {} or more",
+                              settings_.receive_credit, sources, life_->name(), 2 * sources));
+    }
+    inbound_[rail].resize(sources);
+    for (InboundChannel& channel : inbound_[rail]) {
+      channel.share = channel.granted = settings_.receive_credit / sources;
+    }
+  }
+}
+
+std::vector<LinkAddress> PeerGroup::link_addresses() const {
+  std::vector<LinkAddress> addresses;
+  for (const auto& link : links_) addresses.push_back(link->address());
+  return addresses;
+}
+
+void PeerGroup::connect(const NodeLinks& peer) {
+  // Every rail of ours may be told to write to, or to grant to, every link of the peer.
+  std::vector<std::vector<std::vector<fi_addr_t>>> inserted(links_.size());
+  addresses_.resize(links_.size());
+  for (std::size_t rail = 0; rail < links_.size(); ++rail) {
+    fid_av* av = links_[rail]->rail().address_vector();
+    for (const auto& group : peer.groups) {
+      auto& row = inserted[rail].emplace_back();
+      for (const LinkAddress& link : group) {
+        fi_addr_t address = FI_ADDR_UNSPEC;
+        const int count = fi_av_insert(av, link.endpoint.data(), 1, &address, 0, nullptr);
+        if (count != 1) {
+          throw Error(ErrorCode::kFabric,
+                      fmt::format("rail {}: the address of {} cannot be used: {}",
+                                  links_[rail]->rail().name(), life_->name(),
+                                  fabric_error_text(count < 0 ? count : -FI_EINVAL)));
+        }
+        row.push_back(address);
+        addresses_[rail].push_back(address);
+      }
+    }
+  }
+  for (std::size_t h = 0; h < peer.groups.size(); ++h) {
+    const DeviceGroupId target(static_cast<std::uint16_t>(h));
+    const ProviderLimits& limits = links_.front()->rail().limits();
+    Lane::Settings lane;
+    lane.limits.merge_bytes = settings_.merge_bytes;
+    lane.limits.max_bytes = limits.max_message_bytes;
+    lane.limits.max_sources =
+        static_cast<std::uint32_t>(std::min(limits.source_segments, kMaxSegments));
+    lane.limits.max_targets =
+        static_cast<std::uint32_t>(std::min(limits.target_segments, kMaxSegments));
+    lane.format = ImmediateFormat(sources_per_link(settings_.outbound, target));
+    lane.write_flags = settings_.write_flags;
+    lane.provider = settings_.provider;
+    lanes_.push_back(std::make_unique<Lane>(lane, tallies_));
+  }
+  for (const ChannelPlan& plan : settings_.outbound) {
+    if (plan.source_group != settings_.group) continue;
+    Channel channel;
+    channel.link = links_[plan.source_rail.value()].get();
+    channel.source_rail = plan.source_rail;
+    channel.target =
+        inserted[plan.source_rail.value()][plan.target_group.value()][plan.target_rail.value()];
+    channel.target_rail = plan.target_rail;
+    channel.tag = plan.tag;
+    channel.grant_word = plan.grant_word;
+    channel.initial_grant =
+        peer.receive_credit /
+        sources_of_link(settings_.outbound, plan.target_group, plan.target_rail);
+    lanes_[plan.target_group.value()]->add_channel(channel);
+  }
+  for (const auto& lane : lanes_) lane->grant_initial_credit();
+  tallies_.credit_granted.raise_to(total_credit());
+  for (const ChannelPlan& plan : settings_.inbound) {
+    if (plan.target_group != settings_.group) continue;
+    InboundChannel& channel = inbound_[plan.target_rail.value()][plan.tag];
+    const LinkAddress& source = peer.groups[plan.source_group.value()][plan.source_rail.value()];
+    channel.source =
+        inserted[plan.target_rail.value()][plan.source_group.value()][plan.source_rail.value()];
+    channel.grant_key = source.grant_key;
+    channel.grant_address =
+        source.grant_base + std::uint64_t{plan.grant_word} * kGrantTurns * sizeof(std::uint64_t);
+  }
+  for (const auto& group : peer.groups) {
+    for (const LinkAddress& link : group) peer_endpoints_.push_back(link.endpoint);
+  }
+  connected_ = true;
+}
+
+void PeerGroup::wake() { awake_until_ns_ = now_ns() + kLingerNs; }
+
+void PeerGroup::enqueue(Submission&& submission) {
+  submissions_.push_back(std::move(submission));
+  Submission& open = submissions_.back();
+  open.self = std::prev(submissions_.end());
+  open.report.submitted_ns = now_ns();
+  if (closed_ || !connected_) {
+    open.place.leave();
+    open.status = {closed_ ? ErrorCode::kLinkClosed : ErrorCode::kInvalidArgument,
+                   fmt::format("the links to {} are {}", life_->name(),
+                               closed_ ? "closed" : "not connected yet")};
+    finish(open);
+    return;
+  }
+  lanes_[open.target->group.value()]->enqueue(open);
+}
+
+void PeerGroup::expect(CounterId counter, std::uint64_t units, CounterCallback reached) {
+  if (closed_) {
+    reached({ErrorCode::kLinkClosed, fmt::format("the links to {} are closed", life_->name())},
+            counters_.report(counter));
+    return;
+  }
+  CounterTable::Arrival outcome = CounterTable::Arrival::kCounted;
+  if (!counters_.expect(counter, units, reached, &outcome)) {
+    reached({ErrorCode::kInvalidArgument,
+             fmt::format("counter {} of {} is not taken or is expected already", counter.value(),
+                         life_->name())},
+            {});
+    return;
+  }
+  run_callback(counter, outcome);
+}
+
+void PeerGroup::run_callback(CounterId counter, CounterTable::Arrival outcome) {
+  if (outcome == CounterTable::Arrival::kCounted) return;
+  const CounterReport report = counters_.report(counter);
+  const CounterCallback reached = counters_.take_callback(counter);
+  if (outcome == CounterTable::Arrival::kReached) {
+    if (reached) reached({}, report);
+    return;
+  }
+  Status status(ErrorCode::kUnitsExceeded,
+                fmt::format("{} sent {} units on counter {} where {} were expected", life_->name(),
+                            report.units_arrived, counter.value(), report.units_expected));
+  if (reached) reached(status, report);
+  life_->report_error(status);
+}
+
+bool PeerGroup::progress(std::int64_t now_ns) {
+  if (closed_) return false;
+  loop_ns_ = now_ns;
+  bool any = post_lanes(now_ns);
+  for (const auto& link : links_) any |= link->poll(*this);
+  if (!due_grants_.empty()) send_grants();
+  if (!any && (writes_outstanding_ > 0 || blocked_)) ring_if_quiet(now_ns, kRingAgainNs);
+  return any;
+}
+
+bool PeerGroup::post_lanes(std::int64_t now_ns) {
+  blocked_ = false;
+  bool any = false;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = *lanes_[(next_lane_ + i) % lanes_.size()];
+    if (!lane.has_work()) continue;
+    const bool paused = writes_outstanding_ == 0;
+    const std::uint64_t before = tallies_.immediates_posted.get();
+    const Lane::Outcome outcome = lane.post(kQuantum, now_ns);
+    const auto posted = static_cast<std::uint32_t>(tallies_.immediates_posted.get() - before);
+    writes_outstanding_ += posted;
+    if (posted > 0) {
+      if (paused) ring_if_quiet(now_ns, kPauseNs);
+      last_activity_ns_ = now_ns;
+    }
+    if (settle_head(lane, outcome) || posted > 0) {
+      any = true;
+    } else {
+      blocked_ = true;
+    }
+  }
+  if (!lanes_.empty()) next_lane_ = (next_lane_ + 1) % lanes_.size();
+  return any;
+}
+
+// Takes a submission that has failed or is posted in full out of the queue.
+bool PeerGroup::settle_head(Lane& lane, Lane::Outcome outcome) {
+  if (outcome != Lane::Outcome::kDrained && outcome != Lane::Outcome::kFailed) return false;
+  Submission& head = *lane.pop_head();
+  head.queued = false;
+  head.place.leave();
+  if (outcome == Lane::Outcome::kFailed) life_->report_error(head.status);
+  if (head.outstanding == 0) finish(head);
+  return true;
+}
+
+// The peer may sleep when nothing came from us for a while, and again when nothing moves.
+void PeerGroup::ring_if_quiet(std::int64_t now_ns, std::int64_t quiet_ns) {
+  if (now_ns - std::max(last_activity_ns_, last_ring_ns_) < quiet_ns) return;
+  last_ring_ns_ = now_ns;
+  life_->ring();
+}
+
+void PeerGroup::on_immediate(Link& link, std::uint32_t immediate) {
+  const CounterId counter = inbound_format_.counter(immediate);
+  const std::uint32_t units = ImmediateFormat::units(immediate);
+  if (counter.value() == 0) {
+    tallies_.grants_received.add(1);
+    tallies_.credit_granted.raise_to(total_credit());
+    return;
+  }
+  tallies_.immediates_received.add(1);
+  const std::uint32_t rail = rail_of(link);
+  const std::uint32_t tag = inbound_format_.tag(immediate);
+  if (tag < inbound_[rail].size()) {
+    InboundChannel& channel = inbound_[rail][tag];
+    ++channel.consumed;
+    if (!channel.due && channel.wants_grant()) {
+      channel.due = true;
+      due_grants_.push_back({rail, tag});
+    }
+  }
+  const CounterTable::Arrival outcome = counters_.add(counter, units, loop_ns_);
+  if (outcome == CounterTable::Arrival::kStray) {
+    if (tallies_.stray_units.get() == 0) {
+      logger_->warning("{} wrote {} units on counter {}, which is free: dropped", life_->name(),
+                       units, counter.value());
+    }
+    tallies_.stray_units.add(units);
+    return;
+  }
+  tallies_.units_received.add(units);
+  run_callback(counter, outcome);
+}
+
+void PeerGroup::send_grants() {
+  std::erase_if(due_grants_, [&](const DueGrant& due) {
+    return send_grant(*links_[due.rail], inbound_[due.rail][due.tag]);
+  });
+}
+
+// False while the provider has no room for it: tried again at the next round.
+bool PeerGroup::send_grant(Link& link, InboundChannel& channel) {
+  if (channel.source == FI_ADDR_UNSPEC) return false;
+  const std::uint64_t granted = channel.consumed + channel.share;
+  const std::uint64_t address =
+      channel.grant_address + channel.turn % kGrantTurns * sizeof(std::uint64_t);
+  const auto units = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(granted - channel.granted, kMaxUnitsPerWrite));
+  const long code = link.post_grant(granted, channel.source, address, channel.grant_key,
+                                    ImmediateFormat().pack(0, CounterId(0), units));
+  if (code == -FI_EAGAIN) return false;
+  channel.due = false;
+  if (code != 0) {
+    on_link_error(link, {ErrorCode::kFabric, fmt::format("granting credit to {}: {}", life_->name(),
+                                                         fabric_error_text(code))});
+    return true;
+  }
+  channel.granted = granted;
+  ++channel.turn;
+  tallies_.grants_sent.add(1);
+  return true;
+}
+
+void PeerGroup::on_write_done(WriteSlot& slot, const Status& status) {
+  Submission& submission = *slot.submission;
+  Lane::complete(slot);
+  --submission.outstanding;
+  --writes_outstanding_;
+  last_activity_ns_ = loop_ns_;
+  submission.report.last_completion_ns = loop_ns_;
+  if (status.ok()) {
+    tallies_.writes_completed.add(1);
+  } else {
+    tallies_.writes_failed.add(1);
+    if (submission.status.ok()) submission.status = status;
+    life_->report_error(status);
+  }
+  if (submission.outstanding == 0 && !submission.queued) finish(submission);
+}
+
+std::uint64_t PeerGroup::total_credit() const {
+  std::uint64_t sum = 0;
+  for (const auto& lane : lanes_) {
+    for (const Channel& channel : lane->channels()) {
+      sum += channel.link->granted(channel.grant_word);
+    }
+  }
+  return sum;
+}
+
+void PeerGroup::on_link_error(Link&, const Status& status) { life_->report_error(status); }
+
+void PeerGroup::finish(Submission& submission) {
+  const auto self = submission.self;
+  std::list<Submission> finished;
+  finished.splice(finished.begin(), submissions_, self);
+  if (finished.front().done)
+    finished.front().done(finished.front().status, finished.front().report);
+}
+
+bool PeerGroup::wants_polling(std::int64_t now_ns) const {
+  if (closed_) return false;
+  return writes_outstanding_ > 0 || counters_.taken() > 0 || !due_grants_.empty() ||
+         now_ns < awake_until_ns_ ||
+         std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const auto& lane) { return lane->has_work(); });
+}
+
+std::uint32_t PeerGroup::rail_of(const Link& link) const {
+  std::uint32_t rail = 0;
+  while (links_[rail].get() != &link) ++rail;
+  return rail;
+}
+
+void PeerGroup::fail_queued() {
+  for (const auto& lane : lanes_) {
+    for (Submission* submission : lane->drain()) {
+      submission->queued = false;
+      submission->place.leave();
+      if (submission->status.ok()) {
+        submission->status = {ErrorCode::kLinkClosed,
+                              fmt::format("the links to {} were closed", life_->name())};
+      }
+      if (submission->outstanding == 0) finish(*submission);
+    }
+  }
+}
+
+void PeerGroup::close(bool peer_is_gone) {
+  if (closed_) return;
+  queue_.close();
+  // Every write is counted on a counter that is taken: without one, none is under way.
+  const bool in_mid_write = writes_outstanding_ > 0 || counters_.taken() > 0;
+  fail_queued();
+  const bool source_may_be_read =
+      !links_.empty() && links_.front()->rail().limits().target_reads_source && !peer_is_gone;
+  if (source_may_be_read) {
+    // A peer that is alive finishes what it has begun within this; else the writes stay open.
+    const std::int64_t deadline = now_ns() + kDrainNs;
+    while (writes_outstanding_ > 0 && now_ns() < deadline) {
+      loop_ns_ = now_ns();
+      for (const auto& link : links_) link->poll(*this);
+    }
+  }
+  closed_ = true;
+  for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
+  for (std::size_t rail = 0; rail < addresses_.size(); ++rail) {
+    fi_av_remove(links_[rail]->rail().address_vector(), addresses_[rail].data(),
+                 addresses_[rail].size(), 0);
+  }
+  for (const CounterId counter : counters_.expected()) {
+    const CounterReport report = counters_.report(counter);
+    const CounterCallback reached = counters_.take_callback(counter);
+    reached({ErrorCode::kLinkClosed, fmt::format("the links to {} were closed", life_->name())},
+            report);
+  }
+  if (!source_may_be_read) source_is_free();
+}
+
+void PeerGroup::source_is_free() {
+  if (!closed_) return;
+  while (!submissions_.empty()) {
+    Submission& submission = submissions_.front();
+    if (submission.status.ok()) {
+      submission.status = {ErrorCode::kLinkClosed,
+                           fmt::format("the links to {} were closed", life_->name())};
+    }
+    finish(submission);
+  }
+}
+
+}  // namespace kvrail

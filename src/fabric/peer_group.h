@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/logger.h"
+#include "fabric/channel.h"
+#include "fabric/counter_table.h"
+#include "fabric/introduction.h"
+#include "fabric/lane.h"
+#include "fabric/link.h"
+#include "fabric/link_counters.h"
+#include "fabric/peer_life.h"
+#include "fabric/submission_queue.h"
+#include "kvrail/transfer_engine.h"
+
+namespace kvrail {
+
+// One peer on one device group: its links, what goes out (a lane per device group of the peer) and
+// what comes in (counters and credit).
+//
+// Life: made with its links open; connect() when the peer's addresses are known; close() once. It
+// is over when no submission is open any more (is_over()).
+//
+// Threads: the device group's worker only, except counters(), queue() and tallies().
+class PeerGroup {
+ public:
+  struct Settings {
+    DeviceGroupId group;
+    std::size_t provider = 0;  // index among the engine's providers
+    std::uint32_t queue_depth = 0;
+    std::uint32_t receive_credit = 0;
+    std::uint32_t submission_queue_length = 0;
+    std::uint64_t merge_bytes = 0;
+    std::uint64_t write_flags = 0;
+    // Channels of the whole node, both ways.
+    std::vector<ChannelPlan> outbound;
+    std::vector<ChannelPlan> inbound;
+  };
+
+  // Opens a link on each rail. Throws Error.
+  PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>& rails,
+            std::shared_ptr<PeerLife> life, std::shared_ptr<const Logger> logger);
+  ~PeerGroup();
+
+  std::vector<LinkAddress> link_addresses() const;
+  // Throws Error (kMalformed, kFabric): an address that the provider does not take.
+  void connect(const NodeLinks& peer);
+  bool is_connected() const { return connected_; }
+
+  CounterTable& counters() { return counters_; }
+  // Where submissions wait for a place; any thread.
+  SubmissionQueue& queue() { return queue_; }
+  const LinkCounters& tallies() const { return tallies_; }
+
+  void enqueue(Submission&& submission);
+  void expect(CounterId counter, std::uint64_t units, CounterCallback reached);
+  void release(CounterId counter) { counters_.release(counter); }
+  // Polls for a while, whatever is expected.
+  void wake();
+
+  // Posts, polls and grants once. True if anything happened.
+  bool progress(std::int64_t now_ns);
+  // Whether there is anything to wait for.
+  bool wants_polling(std::int64_t now_ns) const;
+  // Nothing could be posted: no descriptor tells when there is room.
+  bool posting_is_blocked() const { return blocked_; }
+  const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
+
+  // The fence, and the end of everything that is open here. Submissions whose source the peer may
+  // still read stay open until source_is_free().
+  void close(bool peer_is_gone);
+  bool is_closed() const { return closed_; }
+  void source_is_free();
+  bool is_over() const { return closed_ && submissions_.empty(); }
+
+  // Link::poll's handler.
+  void on_immediate(Link& link, std::uint32_t immediate);
+  void on_write_done(WriteSlot& slot, const Status& status);
+  void on_link_error(Link& link, const Status& status);
+
+ private:
+  static constexpr std::int64_t kLingerNs = 2'000'000;
+  // A pause after which the peer may sleep, so that the next write rings it.
+  static constexpr std::int64_t kPauseNs = 1'000'000;
+  // Writes that make no progress for this long ring again.
+  static constexpr std::int64_t kRingAgainNs = 50'000'000;
+  // How long close() lets a peer finish reading our source.
+  static constexpr std::int64_t kDrainNs = 100'000'000;
+  static constexpr std::uint32_t kQuantum = 16;
+
+  struct DueGrant {
+    std::uint32_t rail = 0;
+    std::uint32_t tag = 0;
+  };
+
+  void plan_inbound();
+  void plan_lanes();
+  bool post_lanes(std::int64_t now_ns);
+  bool settle_head(Lane& lane, Lane::Outcome outcome);
+  void send_grants();
+  bool send_grant(Link& link, InboundChannel& channel);
+  void ring_if_quiet(std::int64_t now_ns, std::int64_t quiet_ns);
+  std::uint64_t total_credit() const;
+  void run_callback(CounterId counter, CounterTable::Arrival outcome);
+  void finish(Submission& submission);
+  void fail_queued();
+  std::uint32_t rail_of(const Link& link) const;
+
+  const Settings settings_;
+  std::shared_ptr<PeerLife> life_;
+  std::shared_ptr<const Logger> logger_;
+  ImmediateFormat inbound_format_;
+  CounterTable counters_;
+  LinkCounters tallies_;
+  SubmissionQueue queue_;
+
+  std::vector<std::unique_ptr<Link>> links_;  // per rail
+  std::vector<Bytes> peer_endpoints_;
+  std::vector<std::vector<fi_addr_t>> addresses_;     // of the peer's links, per rail of ours
+  std::vector<std::vector<InboundChannel>> inbound_;  // [rail][tag]
+  std::vector<DueGrant> due_grants_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // per device group of the peer
+  std::list<Submission> submissions_;         // open ones
+  std::size_t next_lane_ = 0;
+
+  bool connected_ = false;
+  bool closed_ = false;
+  bool blocked_ = false;
+  std::uint32_t writes_outstanding_ = 0;
+  std::int64_t loop_ns_ = 0;  // when the current progress() began
+  std::int64_t awake_until_ns_ = 0;
+  std::int64_t last_activity_ns_ = 0;  // of our own writes: posted or completed
+  std::int64_t last_ring_ns_ = 0;
+};
+
+}  // namespace kvrail

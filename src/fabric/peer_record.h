@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fabric/introduction.h"
+#include "fabric/peer_group.h"
+#include "fabric/peer_life.h"
+#include "fabric/region_record.h"
+
+namespace kvrail {
+
+// A peer as the engine knows it: one PeerGroup per device group.
+//
+// Threads: `life`, `provider`, `groups` and `remote_rails` are constant once the record is in the
+// engine's table; the rest is guarded by the engine's mutex.
+struct PeerRecord {
+  std::shared_ptr<PeerLife> life;
+  std::size_t provider = 0;
+  std::string reason;  // why that provider
+  RailCounts remote_rails;
+  std::vector<std::shared_ptr<PeerGroup>> groups;
+
+  std::atomic<std::size_t> groups_open{0};    // while closing
+  std::atomic<std::size_t> groups_parked{0};  // closed, with writes that the peer may still read
+
+  UniqueFd process;        // of a peer on this host: readable when it has ended
+  bool connected = false;  // its addresses are known
+  bool closing = false;
+  bool remote_closed = false;
+  std::vector<ClosedCallback> when_closed;
+  std::unordered_map<RemoteRegionId, std::shared_ptr<RemoteRegion>> regions;
+};
+
+}  // namespace kvrail

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric_resource.h"
+#include "kvrail/fabric_options.h"
+
+namespace kvrail {
+
+// One NIC (or software device) of one provider, as fi_getinfo described it. Everything that the
+// library decides from a provider is read here, never from the provider's name.
+struct Nic {
+  InfoPtr info;
+
+  std::string domain_name() const { return info->domain_attr->name; }
+};
+
+// A provider that is usable on this machine.
+struct Provider {
+  std::string name;            // as options and peers call it: "tcp", "shm", "verbs", ...
+  std::string libfabric_name;  // "net", "tcp", "verbs;ofi_rxm", ...
+  std::vector<Nic> nics;       // in the provider's order, at least one
+  std::string reason;          // why it was chosen, for describe()
+};
+
+// What fi_info says of a write, with the numbers that the data path uses.
+struct ProviderLimits {
+  explicit ProviderLimits(const fi_info& info);
+
+  bool virtual_addressing = false;  // remote addresses are virtual ones, else offsets
+  bool provider_keys = false;       // the provider picks memory keys
+  std::size_t key_bytes = 8;
+  std::size_t cq_data_bytes = 0;  // of an immediate; 4 are needed
+  std::size_t inject_bytes = 0;
+  std::size_t queue_size = 0;
+  std::size_t source_segments = 1;
+  std::size_t target_segments = 1;
+  std::uint64_t max_message_bytes = 0;
+  // The target copies from our memory when it makes progress (shm): our closing the endpoint does
+  // not stop it.
+  bool target_reads_source = false;
+  bool runs_over_sockets = false;  // addresses are sockaddr
+  bool layered = false;            // reliable datagrams over connected endpoints (ofi_rxm)
+  // Closing an endpoint that has half received a write crashes (ofi_rxm over sockets in 1.17).
+  bool unsafe_to_close = false;
+};
+
+// The providers that `options` ask for, in order of preference for a peer that has them too.
+// Throws Error: kNotFound for a provider that this libfabric does not have or a NIC that does not
+// exist, kUnsupported for one that cannot do counted writes; the text says what is missing.
+std::vector<Provider> find_providers(const TransferEngineOptions& options);
+
+// Rank in the order efa, verbs, shm, tcp, others; smaller is preferred.
+int preference(const std::string& provider_name);
+
+}  // namespace kvrail

@@ -1,0 +1,116 @@
+#include "fabric/rail.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rdma/fi_errno.h>
+
+#include "kvrail/error.h"
+
+namespace kvrail {
+namespace {
+
+[[noreturn]] void fail(const std::string& rail, const char* what, long code) {
+  const bool limit = code == -FI_EMFILE || code == -FI_ENOMEM || code == -ENFILE;
+  throw Error(limit ? ErrorCode::kLimit : ErrorCode::kFabric,
+              fmt::format("rail {}: {} failed: {}{}", rail, what, fabric_error_text(code),
+                          limit ? "; raise the limits of open files (ulimit -n) and locked memory "
+                                  "(ulimit -l)"
+                                : ""));
+}
+
+// What a software provider may be asked to register: at most its key size.
+std::uint64_t key_mask(std::size_t key_bytes) {
+  return key_bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * key_bytes)) - 1;
+}
+
+}  // namespace
+
+std::string fabric_error_text(long negative_code) {
+  return fmt::format("{} ({})", fi_strerror(static_cast<int>(-negative_code)), -negative_code);
+}
+
+Rail::Rail(const Provider& provider, const Nic& nic)
+    : info_(fi_dupinfo(nic.info.get())),
+      limits_(*info_),
+      name_(fmt::format("{}/{}", provider.name, nic.domain_name())) {
+  std::random_device random;
+  keys_.seed((std::uint64_t{random()} << 32) | random());
+
+  fid_fabric* fabric = nullptr;
+  if (const int code = fi_fabric(info_->fabric_attr, &fabric, nullptr)) {
+    fail(name_, "opening the fabric", code);
+  }
+  fabric_.reset(fabric);
+  fid_domain* domain = nullptr;
+  if (const int code = fi_domain(fabric_.get(), info_.get(), &domain, nullptr)) {
+    fail(name_, "opening the domain", code);
+  }
+  domain_.reset(domain);
+  fi_av_attr attributes{};
+  attributes.type = FI_AV_UNSPEC;
+  fid_av* av = nullptr;
+  if (const int code = fi_av_open(domain_.get(), &attributes, &av, nullptr)) {
+    fail(name_, "opening the address vector", code);
+  }
+  av_.reset(av);
+  open_wait_descriptor();
+}
+
+Rail::~Rail() {
+  if (parked_.empty()) return;
+  for (Parked& parked : parked_) {
+    static_cast<void>(parked.endpoint.release());
+    static_cast<void>(parked.cq.release());
+  }
+  static_cast<void>(av_.release());
+  static_cast<void>(domain_.release());
+  static_cast<void>(fabric_.release());
+}
+
+void Rail::park(EndpointPtr endpoint, CqPtr cq) {
+  parked_.push_back({std::move(endpoint), std::move(cq)});
+}
+
+// Measured with the native tcp provider (1.17): a queue's own descriptor stays readable for ever
+// after its first completion, while that of a queue without endpoints is readable when the domain
+// has something to do. A layered provider (rxm) does not wake it.
+void Rail::open_wait_descriptor() {
+  if (!limits_.runs_over_sockets || limits_.layered) return;
+  fi_cq_attr attributes{};
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = FI_WAIT_FD;
+  attributes.size = 1;
+  fid_cq* cq = nullptr;
+  if (fi_cq_open(domain_.get(), &attributes, &cq, nullptr) != 0) return;
+  wait_cq_.reset(cq);
+  if (fi_control(&cq->fid, FI_GETWAIT, &wait_descriptor_) != 0) wait_descriptor_ = -1;
+}
+
+MrPtr Rail::register_memory(std::byte* data, std::uint64_t size_bytes) {
+  // Keys that the application chooses are random: a peer that has not been told one cannot guess
+  // it.
+  for (int attempt = 0;; ++attempt) {
+    const std::uint64_t key = limits_.provider_keys ? 0 : keys_() & key_mask(limits_.key_bytes);
+    fid_mr* region = nullptr;
+    const int code = fi_mr_reg(domain_.get(), data, size_bytes, FI_WRITE | FI_REMOTE_WRITE, 0, key,
+                               0, &region, nullptr);
+    if (code == 0) return MrPtr(region);
+    if (code == -FI_ENOKEY && attempt < 8) continue;
+    if (code == -FI_ENOMEM || code == -FI_EPERM) {
+      throw Error(ErrorCode::kLimit,
+                  fmt::format("rail {}: registering {} bytes failed: {}; raise the limit of locked "
+                              "memory (ulimit -l)",
+                              name_, size_bytes, fabric_error_text(code)));
+    }
+    fail(name_, fmt::format("registering {} bytes", size_bytes).c_str(), code);
+  }
+}
+
+std::uint64_t Rail::remote_base(const std::byte* data) const {
+  return limits_.virtual_addressing ? reinterpret_cast<std::uint64_t>(data) : 0;
+}
+
+}  // namespace kvrail

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric_resource.h"
+#include "fabric/provider.h"
+
+namespace kvrail {
+
+// One NIC, or one software endpoint's device, opened: fabric, domain and address vector. Links and
+// registrations of a device group are made from it.
+//
+// Threads: the device group's worker only (FI_THREAD_DOMAIN: a domain and everything opened from it
+// belong to one thread).
+class Rail {
+ public:
+  // Throws Error that names the NIC and what the provider answered.
+  Rail(const Provider& provider, const Nic& nic);
+  ~Rail();
+  Rail(const Rail&) = delete;
+  Rail& operator=(const Rail&) = delete;
+
+  const fi_info& info() const { return *info_; }
+  const ProviderLimits& limits() const { return limits_; }
+  const std::string& name() const { return name_; }
+  fid_fabric* fabric() const { return fabric_.get(); }
+  fid_domain* domain() const { return domain_.get(); }
+  fid_av* address_vector() const { return av_.get(); }
+  // Readable when any link of this rail may have something to read; -1 where the provider has no
+  // such descriptor. It belongs to the rail.
+  int wait_descriptor() const { return wait_descriptor_; }
+
+  // Local writes' source and remote writes' target. Throws Error.
+  MrPtr register_memory(std::byte* data, std::uint64_t size_bytes);
+  // What a peer puts into a write's address for the region's first byte.
+  std::uint64_t remote_base(const std::byte* data) const;
+
+  // Keeps an endpoint that cannot be closed; it is never touched again. The rail's domain then
+  // stays open until the process ends, as it cannot be closed either.
+  void park(EndpointPtr endpoint, CqPtr cq);
+
+ private:
+  struct Parked {
+    EndpointPtr endpoint;
+    CqPtr cq;
+  };
+
+  void open_wait_descriptor();
+
+  InfoPtr info_;
+  ProviderLimits limits_;
+  std::string name_;
+  FabricPtr fabric_;
+  DomainPtr domain_;
+  AvPtr av_;
+  // Bound to no endpoint: its descriptor stands for the whole domain.
+  CqPtr wait_cq_;
+  int wait_descriptor_ = -1;
+  std::mt19937_64 keys_;
+  std::vector<Parked> parked_;
+};
+
+// "Connection refused (111)" for a libfabric return value.
+std::string fabric_error_text(long negative_code);
+
+}  // namespace kvrail

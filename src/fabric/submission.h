@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+
+#include "fabric/region_record.h"
+#include "fabric/submission_queue.h"
+#include "fabric/write_builder.h"
+#include "kvrail/write_list.h"
+
+namespace kvrail {
+
+// A WriteList on its way: accepted by submit(), then the worker's until its callback has run.
+struct Submission {
+  WriteList list;
+  WriteCallback done;
+  std::shared_ptr<RegionRecord> source;
+  std::shared_ptr<RemoteRegion> target;
+
+  SubmissionQueue::Place place;  // left when the last run is posted
+
+  RunCursor cursor;
+  bool queued = true;             // has runs that are not posted
+  std::uint32_t outstanding = 0;  // writes posted and not completed
+  Status status;                  // the first failure
+  WriteReport report;
+
+  std::list<Submission>::iterator self;  // in the peer's list of open submissions
+};
+
+}  // namespace kvrail

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/logger.h"
+#include "fabric/host_proof.h"
+#include "fabric/peer_record.h"
+#include "fabric/provider.h"
+#include "fabric/region_record.h"
+#include "fabric/worker.h"
+#include "kvrail/transfer_engine.h"
+
+namespace kvrail {
+
+// What TransferEngine holds: the providers, a worker per device group, and the tables of regions
+// and peers. Calls find their objects in the tables and go on to the workers.
+//
+// Threads: any, as TransferEngine says. Tables are guarded by mutex_; no lock is held while waiting
+// for a worker.
+class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCore> {
+ public:
+  explicit TransferEngineCore(TransferEngineOptions options);
+  ~TransferEngineCore();
+  TransferEngineCore(const TransferEngineCore&) = delete;
+  TransferEngineCore& operator=(const TransferEngineCore&) = delete;
+
+  // Closes every peer and waits until nothing of them is open; once.
+  void shut_down();
+
+  std::string describe() const;
+  std::string describe_peer(PeerId peer) const;
+
+  std::shared_ptr<RegionRecord> register_memory(DeviceGroupId group, std::byte* data,
+                                                std::uint64_t size_bytes);
+  void deregister(const std::shared_ptr<RegionRecord>& region);
+
+  Bytes offer() const;
+  TransferEngine::Introduction accept_peer(std::span<const std::byte> offer, PeerOptions options);
+  TransferEngine::Introduction connect_peer(std::span<const std::byte> answer, PeerOptions options);
+  void confirm_peer(PeerId peer, std::span<const std::byte> confirm);
+  RemoteRegionId import_region(PeerId peer, std::span<const std::byte> descriptor);
+  void close_peer(PeerId peer, ClosedCallback closed);
+  void confirm_remote_closed(PeerId peer);
+
+  Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done);
+
+  CounterId take_counter(PeerId peer, DeviceGroupId group);
+  void expect(PeerId peer, DeviceGroupId group, CounterId counter, std::uint64_t units,
+              CounterCallback reached);
+  CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
+  void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
+  void wake_peer(PeerId peer);
+  FabricStats stats() const;
+
+ private:
+  using PeerPtr = std::shared_ptr<PeerRecord>;
+
+  void check_options() const;
+  void start_workers();
+  RailCounts rails_of(std::size_t provider) const;
+  std::size_t find_provider(const std::string& name) const;
+  std::string provider_names() const;
+
+  // The provider for a peer that offers these, and why; Error if there is none in common.
+  struct Choice {
+    std::size_t provider = 0;
+    std::string reason;
+    Bytes host_proof;
+  };
+  Choice choose_provider(const Offer& offer) const;
+
+  PeerPtr open_peer(std::size_t provider, RailCounts remote_rails, PeerOptions options);
+  void open_groups(PeerRecord& record);
+  NodeLinks links_of(const PeerRecord& record) const;
+  void connect_groups(PeerRecord& record, const NodeLinks& links);
+  void discard(PeerRecord& record);
+  void watch_process(PeerRecord& record, std::uint32_t process_id);
+  void add_peer(const PeerPtr& record);
+
+  PeerPtr find_peer(PeerId peer) const;
+  // Throws Error (kNotFound).
+  PeerPtr get_peer(PeerId peer) const;
+  std::shared_ptr<PeerGroup> get_group(PeerId peer, DeviceGroupId group) const;
+  void on_peer_closed(const PeerPtr& record);
+  void forget(const PeerPtr& record);
+
+  const TransferEngineOptions options_;
+  std::shared_ptr<const Logger> logger_;
+  const std::vector<Provider> providers_;
+  const HostProof host_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // per device group
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<RegionId, std::shared_ptr<RegionRecord>> regions_;  // guarded by mutex_
+  std::unordered_map<PeerId, PeerPtr> peers_;                            // guarded by mutex_
+  // Closed, with writes whose source the peer may still read; guarded by mutex_.
+  std::unordered_map<PeerId, PeerPtr> leaving_;
+  LinkStats closed_peers_;  // guarded by mutex_
+  std::condition_variable_any peer_left_;
+  std::atomic<std::uint32_t> next_region_{1};
+  std::atomic<std::uint32_t> next_peer_{1};
+  std::atomic<std::uint32_t> next_remote_region_{1};
+  std::atomic<std::uint64_t> submissions_{0};
+};
+
+}  // namespace kvrail

@@ -1,0 +1,344 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "fabric/transfer_engine_core.h"
+#include "kvrail/error.h"
+
+// The half of TransferEngineCore that introduces peers and closes them.
+
+namespace kvrail {
+
+Bytes TransferEngineCore::offer() const {
+  std::vector<Offer::ProviderRails> providers;
+  for (std::size_t i = 0; i < providers_.size(); ++i) {
+    providers.push_back({providers_[i].name, rails_of(i)});
+  }
+  return encode_offer(providers, host_);
+}
+
+TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offer) const {
+  std::string offered;
+  std::string why_not;
+  for (std::size_t i = 0; i < providers_.size(); ++i) {
+    const std::string& name = providers_[i].name;
+    if (std::none_of(offer.providers.begin(), offer.providers.end(),
+                     [&](const auto& theirs) { return theirs.name == name; })) {
+      continue;
+    }
+    if (name != "shm") {
+      return {
+          i, fmt::format("the first that both sides have, of {}{}", provider_names(), why_not), {}};
+    }
+    std::optional<Bytes> proof = offer.claim.prove();
+    if (proof)
+      return {i, "both sides are on this host, as a secret file proves", std::move(*proof)};
+    why_not = "; not shm, as the peer is not on this host";
+  }
+  for (const auto& theirs : offer.providers) {
+    offered += (offered.empty() ? "" : ", ") + theirs.name;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("no provider in common: this node has {}, the peer offers {}{}; set "
+                          "provider alike on both",
+                          provider_names(), offered, why_not));
+}
+
+TransferEngine::Introduction TransferEngineCore::accept_peer(std::span<const std::byte> bytes,
+                                                             PeerOptions options) {
+  const Offer offer = Offer::parse(bytes);
+  Choice choice = choose_provider(offer);
+  const std::string& name = providers_[choice.provider].name;
+  const auto theirs = std::find_if(offer.providers.begin(), offer.providers.end(),
+                                   [&](const auto& provider) { return provider.name == name; });
+  const PeerPtr record = open_peer(choice.provider, theirs->rails, std::move(options));
+  record->reason = choice.reason;
+  if (!choice.host_proof.empty()) watch_process(*record, offer.claim.process_id);
+  const Answer answer{name, choice.reason, std::move(choice.host_proof), links_of(*record)};
+  add_peer(record);
+  return {record->life->id(), answer.encode()};
+}
+
+TransferEngine::Introduction TransferEngineCore::connect_peer(std::span<const std::byte> bytes,
+                                                              PeerOptions options) {
+  const Answer answer = Answer::parse(bytes);
+  const std::size_t provider = find_provider(answer.provider);
+  if (provider == providers_.size()) {
+    throw Error(ErrorCode::kMalformed,
+                fmt::format("malformed answer from the peer: it chose provider '{}', which was not "
+                            "offered; offered: {}",
+                            answer.provider, provider_names()));
+  }
+  if (answer.provider == "shm" && !host_.verify(answer.host_proof)) {
+    throw Error(ErrorCode::kMalformed,
+                "malformed answer from the peer: it chose shm without proof that it is on this "
+                "host");
+  }
+  const PeerPtr record = open_peer(provider, answer.links.rails(), std::move(options));
+  record->reason = answer.reason;
+  if (!answer.host_proof.empty()) watch_process(*record, answer.links.process_id);
+  try {
+    connect_groups(*record, answer.links);
+  } catch (...) {
+    discard(*record);
+    throw;
+  }
+  record->connected = true;
+  const Confirm confirm{links_of(*record)};
+  add_peer(record);
+  return {record->life->id(), confirm.encode()};
+}
+
+void TransferEngineCore::confirm_peer(PeerId peer, std::span<const std::byte> bytes) {
+  const PeerPtr record = get_peer(peer);
+  const Confirm confirm = Confirm::parse(bytes);
+  if (confirm.links.rails() != record->remote_rails) {
+    throw Error(ErrorCode::kMalformed,
+                "malformed confirm from the peer: its rails are not those that it offered");
+  }
+  {
+    const std::unique_lock lock(mutex_);
+    if (std::exchange(record->connected, true)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("peer {} is connected already", record->life->name()));
+    }
+  }
+  connect_groups(*record, confirm.links);
+}
+
+TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
+                                                          RailCounts remote_rails,
+                                                          PeerOptions options) {
+  auto record = std::make_shared<PeerRecord>();
+  const PeerId id(next_peer_.fetch_add(1, std::memory_order_relaxed));
+  if (options.name.empty()) options.name = fmt::format("peer {}", id.value());
+  record->life = std::make_shared<PeerLife>(id, std::move(options));
+  record->provider = provider;
+  record->remote_rails = std::move(remote_rails);
+  try {
+    open_groups(*record);
+  } catch (...) {
+    discard(*record);
+    throw;
+  }
+  return record;
+}
+
+void TransferEngineCore::open_groups(PeerRecord& record) {
+  const RailCounts ours = rails_of(record.provider);
+  const ProviderLimits limits(*providers_[record.provider].nics.front().info);
+  PeerGroup::Settings settings;
+  settings.provider = record.provider;
+  const auto provider_depth = static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(limits.queue_size, 1, options_.queue_depth == 0 ? 256 : 4096));
+  settings.queue_depth =
+      options_.queue_depth == 0 ? provider_depth : std::min(options_.queue_depth, provider_depth);
+  settings.receive_credit = options_.receive_credit;
+  settings.submission_queue_length = options_.submission_queue_length;
+  settings.merge_bytes =
+      std::min(options_.max_write_bytes == 0 ? kMaxUnitBytes : options_.max_write_bytes,
+               limits.max_message_bytes);
+  settings.write_flags = options_.delivery == Delivery::kProved ? FI_DELIVERY_COMPLETE : 0;
+  settings.outbound = plan_channels(ours, record.remote_rails);
+  settings.inbound = plan_channels(record.remote_rails, ours);
+  for (std::size_t group = 0; group < workers_.size(); ++group) {
+    settings.group = DeviceGroupId(static_cast<std::uint16_t>(group));
+    Worker& worker = *workers_[group];
+    worker.run([&] {
+      record.groups.push_back(std::make_shared<PeerGroup>(settings, worker.rails()[record.provider],
+                                                          record.life, logger_));
+    });
+  }
+}
+
+NodeLinks TransferEngineCore::links_of(const PeerRecord& record) const {
+  NodeLinks links;
+  links.receive_credit = options_.receive_credit;
+  links.process_id = static_cast<std::uint32_t>(::getpid());
+  for (std::size_t group = 0; group < workers_.size(); ++group) {
+    workers_[group]->run([&] { links.groups.push_back(record.groups[group]->link_addresses()); });
+  }
+  return links;
+}
+
+void TransferEngineCore::connect_groups(PeerRecord& record, const NodeLinks& links) {
+  for (std::size_t group = 0; group < workers_.size(); ++group) {
+    workers_[group]->run([&] { record.groups[group]->connect(links); });
+  }
+}
+
+// Closes what was opened for a peer that was never in the table.
+void TransferEngineCore::discard(PeerRecord& record) {
+  for (std::size_t group = 0; group < record.groups.size(); ++group) {
+    workers_[group]->run([&] { record.groups[group]->close(true); });
+  }
+}
+
+void TransferEngineCore::watch_process(PeerRecord& record, std::uint32_t process_id) {
+  record.process = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, process_id, 0)));
+}
+
+void TransferEngineCore::add_peer(const PeerPtr& record) {
+  logger_->info("peer {}: provider {}: {}", record->life->name(), providers_[record->provider].name,
+                record->reason);
+  const std::unique_lock lock(mutex_);
+  peers_[record->life->id()] = record;
+}
+
+RemoteRegionId TransferEngineCore::import_region(PeerId peer, std::span<const std::byte> bytes) {
+  const PeerPtr record = get_peer(peer);
+  const RegionDescriptor descriptor = RegionDescriptor::parse(bytes);
+  const std::string& provider = providers_[record->provider].name;
+  const auto keys = std::find_if(descriptor.providers.begin(), descriptor.providers.end(),
+                                 [&](const auto& entry) { return entry.provider == provider; });
+  if (descriptor.group.value() >= record->remote_rails.size() ||
+      keys == descriptor.providers.end() ||
+      keys->rails.size() != record->remote_rails[descriptor.group.value()]) {
+    throw Error(
+        ErrorCode::kMalformed,
+        fmt::format("malformed region descriptor from {}: it does not fit that peer's rails "
+                    "on provider {}",
+                    record->life->name(), provider));
+  }
+  auto region = std::make_shared<RemoteRegion>();
+  region->group = descriptor.group;
+  region->size_bytes = descriptor.size_bytes;
+  region->rails = keys->rails;
+  const RemoteRegionId id(next_remote_region_.fetch_add(1, std::memory_order_relaxed));
+  const std::unique_lock lock(mutex_);
+  record->regions[id] = std::move(region);
+  return id;
+}
+
+TransferEngineCore::PeerPtr TransferEngineCore::find_peer(PeerId peer) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? nullptr : found->second;
+}
+
+TransferEngineCore::PeerPtr TransferEngineCore::get_peer(PeerId peer) const {
+  PeerPtr record = find_peer(peer);
+  if (!record) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("peer {} does not exist or is closed", peer.value()));
+  }
+  return record;
+}
+
+std::shared_ptr<PeerGroup> TransferEngineCore::get_group(PeerId peer, DeviceGroupId group) const {
+  const PeerPtr record = get_peer(peer);
+  if (group.value() >= record->groups.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("device group {} does not exist: there are {}", group.value(),
+                            record->groups.size()));
+  }
+  return record->groups[group.value()];
+}
+
+void TransferEngineCore::close_peer(PeerId peer, ClosedCallback closed) {
+  PeerPtr record;
+  bool remote_closed = false;
+  {
+    const std::unique_lock lock(mutex_);
+    const auto found = peers_.find(peer);
+    if (found != peers_.end() && !found->second->closing) {
+      record = found->second;
+      record->closing = true;
+      remote_closed = record->remote_closed;
+    } else if (found != peers_.end()) {
+      // Being closed: whoever asks again is told when that is done.
+      if (closed) found->second->when_closed.push_back(std::move(closed));
+      return;
+    }
+  }
+  if (!record) {
+    if (closed) closed();
+    return;
+  }
+  if (closed) {
+    const std::unique_lock lock(mutex_);
+    record->when_closed.push_back(std::move(closed));
+  }
+  record->groups_open.store(record->groups.size(), std::memory_order_relaxed);
+  for (std::size_t group = 0; group < workers_.size(); ++group) {
+    Worker& worker = *workers_[group];
+    worker.post([this, &worker, record, remote_closed, group] {
+      const auto& peer_group = record->groups[group];
+      peer_group->close(remote_closed);
+      if (!peer_group->is_over()) {
+        record->groups_parked.fetch_add(1, std::memory_order_relaxed);
+        worker.park(peer_group, record->process.get(), [this, record] {
+          if (record->groups_parked.fetch_sub(1, std::memory_order_relaxed) == 1) forget(record);
+        });
+      }
+      // Pairs with the other workers' decrements: the last one sees all groups closed.
+      if (record->groups_open.fetch_sub(1, std::memory_order_acq_rel) == 1) on_peer_closed(record);
+    });
+  }
+}
+
+void TransferEngineCore::on_peer_closed(const PeerPtr& record) {
+  std::vector<ClosedCallback> callbacks;
+  {
+    const std::unique_lock lock(mutex_);
+    for (const auto& group : record->groups) group->tallies().add_to(closed_peers_);
+    callbacks.swap(record->when_closed);
+    peers_.erase(record->life->id());
+    if (record->groups_parked.load(std::memory_order_relaxed) > 0) {
+      leaving_[record->life->id()] = record;
+    }
+    peer_left_.notify_all();
+  }
+  for (const ClosedCallback& callback : callbacks) callback();
+}
+
+void TransferEngineCore::forget(const PeerPtr& record) {
+  const std::unique_lock lock(mutex_);
+  leaving_.erase(record->life->id());
+}
+
+void TransferEngineCore::confirm_remote_closed(PeerId peer) {
+  PeerPtr record;
+  {
+    const std::unique_lock lock(mutex_);
+    if (const auto open = peers_.find(peer); open != peers_.end()) {
+      record = open->second;
+    } else if (const auto leaving = leaving_.find(peer); leaving != leaving_.end()) {
+      record = leaving->second;
+    } else {
+      return;
+    }
+    record->remote_closed = true;
+  }
+  for (std::size_t group = 0; group < workers_.size(); ++group) {
+    workers_[group]->post([peer_group = record->groups[group]] { peer_group->source_is_free(); });
+  }
+}
+
+void TransferEngineCore::shut_down() {
+  std::vector<PeerId> open;
+  {
+    const std::unique_lock lock(mutex_);
+    for (const auto& [id, record] : peers_) open.push_back(id);
+  }
+  for (const PeerId peer : open) close_peer(peer, {});
+  std::vector<PeerPtr> leaving;
+  {
+    std::unique_lock lock(mutex_);
+    peer_left_.wait(lock, [&] { return peers_.empty(); });
+    for (const auto& [id, record] : leaving_) leaving.push_back(record);
+  }
+  for (const PeerPtr& record : leaving) {
+    for (std::size_t group = 0; group < workers_.size(); ++group) {
+      workers_[group]->run([&] { record->groups[group]->source_is_free(); });
+    }
+  }
+}
+
+}  // namespace kvrail

@@ -1,0 +1,224 @@
+#include "fabric/worker.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <future>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+namespace kvrail {
+namespace {
+
+// A nap of a worker whose provider has nothing to wait on.
+constexpr std::int64_t kNapNs = 50'000;
+// Dozing on descriptors is cut short, in case a provider does not signal: by more when nothing of
+// ours is under way.
+constexpr std::int64_t kDozeNs = 2'000'000;
+// Without progress for this long the core is offered to others between polls.
+constexpr std::int64_t kYieldNs = 20'000;
+constexpr std::int64_t kParkedCheckNs = 20'000'000;
+
+}  // namespace
+
+Worker::Worker(const Settings& settings, std::shared_ptr<const Logger> logger)
+    : spin_ns_(std::int64_t{settings.spin_us} * 1000), logger_(std::move(logger)) {
+  std::promise<void> started;
+  std::future<void> result = started.get_future();
+  thread_ = std::thread([&, settings] {
+    main(settings, [&started](std::exception_ptr error) {
+      if (error) {
+        started.set_exception(std::move(error));
+      } else {
+        started.set_value();
+      }
+    });
+  });
+  try {
+    result.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.signal();
+  thread_.join();
+}
+
+void Worker::main(const Settings& settings, std::function<void(std::exception_ptr)> started) {
+  try {
+    thread_checker_.bind();
+    name_this_thread(fmt::format("kvrail-fab{}", settings.group.value()));
+    pin_this_thread(settings.cores);
+    open_rails(settings);
+  } catch (...) {
+    rails_.clear();
+    started(std::current_exception());
+    return;
+  }
+  started(nullptr);
+  loop();
+  active_.clear();
+  parked_.clear();
+  rails_.clear();
+}
+
+void Worker::open_rails(const Settings& settings) {
+  for (const Settings::ProviderNics& nics : settings.providers) {
+    auto& rails = rails_.emplace_back();
+    for (const Nic* nic : nics.nics) {
+      rails.push_back(std::make_unique<Rail>(*nics.provider, *nic));
+    }
+  }
+}
+
+void Worker::post(std::function<void()> command) {
+  bool signal = false;
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+    signal = std::exchange(resting_, false);
+  }
+  has_commands_.store(true, std::memory_order_release);
+  if (signal) wake_.signal();
+}
+
+void Worker::run(const std::function<void()>& command) {
+  if (thread_checker_.is_current()) {
+    command();
+    return;
+  }
+  std::promise<void> done;
+  post([&] {
+    try {
+      command();
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  });
+  done.get_future().get();
+}
+
+void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {
+  thread_checker_.check();
+  if (std::find(active_.begin(), active_.end(), peer) == active_.end()) active_.push_back(peer);
+}
+
+void Worker::park(std::shared_ptr<PeerGroup> peer, int process_descriptor,
+                  std::function<void()> over) {
+  thread_checker_.check();
+  parked_.push_back({std::move(peer), process_descriptor, std::move(over)});
+}
+
+bool Worker::run_commands() {
+  if (!has_commands_.load(std::memory_order_acquire)) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    has_commands_.store(false, std::memory_order_relaxed);
+    running_.swap(commands_);
+  }
+  for (std::function<void()>& command : running_) command();
+  running_.clear();
+  return true;
+}
+
+bool Worker::progress_peers(std::int64_t now_ns) {
+  bool any = false;
+  for (std::size_t i = 0; i < active_.size(); ++i) any |= active_[i]->progress(now_ns);
+  if (!any) {
+    std::erase_if(active_, [&](const auto& peer) { return !peer->wants_polling(now_ns); });
+  }
+  return any;
+}
+
+// Closed peers whose process may still read our memory: until it is gone.
+void Worker::tend_parked() {
+  for (Parked& parked : parked_) {
+    if (parked.process_descriptor >= 0) {
+      pollfd process{parked.process_descriptor, POLLIN, 0};
+      if (::poll(&process, 1, 0) > 0) parked.peer->source_is_free();
+    }
+    if (parked.peer->is_over()) parked.over();
+  }
+  std::erase_if(parked_, [](const Parked& parked) { return parked.peer->is_over(); });
+}
+
+void Worker::loop() {
+  std::int64_t last_progress_ns = now_ns();
+  for (;;) {
+    const bool commands = run_commands();
+    const std::int64_t now = now_ns();
+    const bool moved = progress_peers(now);
+    if (commands || moved) {
+      last_progress_ns = now;
+      continue;
+    }
+    if (!parked_.empty()) tend_parked();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_ && commands_.empty()) return;
+    }
+    rest(now - last_progress_ns);
+  }
+}
+
+void Worker::rest(std::int64_t idle_ns) {
+  if (active_.empty()) {
+    descriptors_.resize(1);
+    sleep(parked_.empty() ? -1 : kParkedCheckNs);
+  } else if (idle_ns >= spin_ns_) {
+    doze();
+  } else if (idle_ns > kYieldNs) {
+    ::sched_yield();
+  } else {
+    cpu_relax();
+  }
+}
+
+void Worker::doze() {
+  descriptors_.resize(1);
+  bool all_wake = true;
+  for (const auto& peer : active_) {
+    all_wake = all_wake && !peer->posting_is_blocked();
+    for (const auto& link : peer->links()) {
+      const int descriptor = link->rail().wait_descriptor();
+      if (descriptor < 0) {
+        all_wake = false;
+      } else if (std::none_of(descriptors_.begin(), descriptors_.end(),
+                              [&](const pollfd& known) { return known.fd == descriptor; })) {
+        descriptors_.push_back({descriptor, POLLIN, 0});
+      }
+    }
+  }
+  sleep(all_wake ? kDozeNs : kNapNs);
+}
+
+void Worker::sleep(std::int64_t timeout_ns) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!commands_.empty() || stopping_) return;
+    resting_ = true;
+  }
+  descriptors_.front() = {wake_.get(), POLLIN, 0};
+  const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  ::ppoll(descriptors_.data(), descriptors_.size(), timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  if ((descriptors_.front().revents & POLLIN) != 0) wake_.clear();
+  const std::lock_guard lock(mutex_);
+  resting_ = false;
+  wakeups_.store(wakeups_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+}  // namespace kvrail
