@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "kvrail/fabric_options.h"
+
+namespace kvrail {
+
+// Where the second node of a test lives.
+enum class Placement { kOneProcess, kTwoProcesses };
+
+// What one run of the conformance suite is about.
+struct FabricConfig {
+  std::string provider;
+  Placement placement = Placement::kOneProcess;
+
+  bool two_processes() const { return placement == Placement::kTwoProcesses; }
+  // Whether its links are TCP connections of the kernel.
+  bool over_tcp() const { return provider.starts_with("tcp") || provider.starts_with("net"); }
+};
+
+std::ostream& operator<<(std::ostream& out, const FabricConfig& config);
+// "tcp_ofi_rxm_two_processes".
+std::string config_name(const FabricConfig& config);
+
+// The providers under test: those of KVRAIL_TEST_PROVIDERS (separated by commas or blanks), else
+// the ones that work on any Linux host.
+std::vector<std::string> providers_under_test();
+std::vector<FabricConfig> all_configs();
+std::vector<FabricConfig> two_process_configs();
+std::vector<FabricConfig> one_process_configs();
+
+// Options for the provider, with the address of KVRAIL_TEST_BIND_ADDRESS and the NIC of
+// KVRAIL_TEST_NIC where they are set.
+TransferEngineOptions engine_options(const FabricConfig& config);
+
+}  // namespace kvrail

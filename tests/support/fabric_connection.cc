@@ -1,0 +1,66 @@
+#include "support/fabric_connection.h"
+
+#include <atomic>
+
+namespace kvrail {
+namespace {
+
+// Rings the other node once it is known under which number it knows us.
+struct RingLine {
+  std::shared_ptr<NodeBell> bell;
+  std::atomic<PeerId::rep> peer{0};
+  std::atomic<bool> connected{false};
+
+  void ring() {
+    if (connected) bell->ring(PeerId(peer));
+  }
+  void connect(PeerId to) {
+    peer = to.value();
+    connected = true;
+  }
+};
+
+PeerOptions peer_options(const char* name, std::shared_ptr<RingLine> line,
+                         std::shared_ptr<ErrorLog> errors) {
+  return {.name = name,
+          .ring = [line = std::move(line)] { line->ring(); },
+          .on_error = [errors = std::move(errors)](const Status& status) { errors->add(status); }};
+}
+
+}  // namespace
+
+FabricConnection::FabricConnection(FabricNode& initiator, FabricNode& acceptor) {
+  const auto to_acceptor = std::make_shared<RingLine>();
+  const auto to_initiator = std::make_shared<RingLine>();
+  to_acceptor->bell = acceptor.bell();
+  to_initiator->bell = initiator.bell();
+  sides_[0].node = &initiator;
+  sides_[1].node = &acceptor;
+
+  const auto accepted = acceptor.accept_peer(
+      initiator.offer(), peer_options("initiator", to_initiator, sides_[1].errors));
+  sides_[1].peer = accepted.peer;
+  to_acceptor->connect(accepted.peer);
+  const auto connected = initiator.connect_peer(
+      accepted.reply, peer_options("acceptor", to_acceptor, sides_[0].errors));
+  sides_[0].peer = connected.peer;
+  to_initiator->connect(connected.peer);
+  acceptor.confirm_peer(accepted.peer, connected.reply);
+}
+
+bool FabricConnection::close() {
+  const auto first = make_outcome<Closed>();
+  const auto second = make_outcome<Closed>();
+  sides_[0].node->close_peer(sides_[0].peer, report_to(first));
+  sides_[1].node->close_peer(sides_[1].peer, report_to(second));
+  for (const Side& side : sides_) side.node->confirm_remote_closed(side.peer);
+  return first->wait() && second->wait();
+}
+
+bool close_side(const FabricConnection::Side& side) {
+  const auto outcome = make_outcome<Closed>();
+  side.node->close_peer(side.peer, report_to(outcome));
+  return outcome->wait().has_value();
+}
+
+}  // namespace kvrail

@@ -1,0 +1,35 @@
+#include "support/fabric_pair.h"
+
+#include <utility>
+
+namespace kvrail {
+
+FabricPair::FabricPair(const FabricConfig& config, TransferEngineOptions local,
+                       TransferEngineOptions other)
+    : local_(std::move(local)) {
+  if (config.two_processes()) {
+    other_ = std::make_unique<RemoteNode>(std::move(other));
+  } else {
+    other_ = std::make_unique<LocalNode>(std::move(other));
+  }
+  connection_ = std::make_unique<FabricConnection>(local_, *other_);
+}
+
+testing::AssertionResult FabricPair::no_errors() const {
+  for (const auto& side : {connection_->initiator(), connection_->acceptor()}) {
+    for (const Status& error : side.errors->errors()) {
+      return testing::AssertionFailure()
+             << "reported: " << to_string(error.code()) << ": " << error.text();
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+TransferEngineOptions with_rails(TransferEngineOptions options, std::uint16_t rails,
+                                 std::size_t groups) {
+  options.device_groups.resize(groups, options.device_groups[0]);
+  for (DeviceGroupOptions& group : options.device_groups) group.rails_per_nic = rails;
+  return options;
+}
+
+}  // namespace kvrail
