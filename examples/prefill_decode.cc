@@ -1,0 +1,40 @@
+// Moves KV caches from mock prefill engines to mock decode engines, layer by layer, and checks
+// every byte that arrives. Without --role it starts both kinds of nodes on this host.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "support/launcher.h"
+#include "support/options.h"
+#include "support/roles.h"
+
+namespace {
+
+int run(const mock_engine::Options& options, std::vector<std::string> arguments) {
+  switch (options.role) {
+    case mock_engine::Role::kPrefill:
+      return mock_engine::run_prefill(options);
+    case mock_engine::Role::kDecode:
+      return mock_engine::run_decode(options);
+    case mock_engine::Role::kLaunch:
+      break;
+  }
+  return mock_engine::Launcher(options, std::move(arguments)).run();
+}
+
+}  // namespace
+
+// Exit status: 0 if every byte arrived where it should, 1 if not, 2 if the options or this machine
+// do not allow it.
+int main(int argc, char** argv) {
+  constexpr int kSetUpFailed = 2;
+  try {
+    const auto options = mock_engine::parse_options(argc, argv);
+    return options ? run(*options, {argv, argv + argc}) : 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "prefill_decode: {}\n", error.what());
+    return kSetUpFailed;
+  }
+}

@@ -1,0 +1,147 @@
+#include "support/prefill_engine.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "support/send_event.h"
+
+namespace mock_engine {
+namespace {
+
+// Times of passes are kept for the reports of requests that are still being sent.
+constexpr std::size_t kTimesKept = 256;
+
+}  // namespace
+
+using kvrail::RequestId;
+using kvrail::Status;
+
+PrefillEngine::PrefillEngine(kvrail::KvMessenger& messenger, KvCache& cache,
+                             PrefillEngineOptions options, EventSink events)
+    : messenger_(messenger),
+      cache_(cache),
+      options_(options),
+      events_(std::move(events)),
+      pool_(options.pool_pages) {}
+
+PrefillEngine::~PrefillEngine() { stop(); }
+
+void PrefillEngine::start() {
+  counter_ = messenger_.make_layer_counter();
+  runner_ = std::make_unique<PassRunner>(
+      cache_, counter_, options_.time_per_layer,
+      [this](const Pass& pass, const PassTimes& times) { pass_done(pass, times); });
+  scheduler_ = std::thread([this] { schedule(); });
+}
+
+void PrefillEngine::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (scheduler_.joinable()) scheduler_.join();
+  runner_.reset();
+}
+
+void PrefillEngine::add(RequestId id, std::string peer_name, PromptPtr prompt) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [job, is_new] = jobs_.try_emplace(id);
+    job->second.peer_name = std::move(peer_name);
+    if (!is_new) return;  // expected; its decode node has now asked
+    job->second.id = id;
+    job->second.prompt = std::move(prompt);
+    waiting_.push_back(id);
+  }
+  changed_.notify_all();
+}
+
+void PrefillEngine::expect(PromptPtr prompt) {
+  const RequestId id = messenger_.expect_request(prompt->external_id());
+  add(id, "", std::move(prompt));
+}
+
+void PrefillEngine::on_prefill_request(const kvrail::PrefillRequest& request) {
+  try {
+    auto prompt = std::make_shared<const Prompt>(
+        Prompt::decode_payload(request.external_id, request.prompt_tokens, request.payload));
+    const std::uint32_t pages = prompt->pages(cache_.page_tokens());
+    add(request.id, request.peer_name, std::move(prompt));
+    if (pages > options_.pool_pages) {
+      messenger_.reject(request.id, fmt::format("needs {} pages, but the prefill node's pool has {}"
+                                                ": raise --pool-pages or --memory-gib there",
+                                                pages, options_.pool_pages));
+    }
+  } catch (const std::invalid_argument& error) {
+    messenger_.reject(request.id, error.what());
+  }
+}
+
+void PrefillEngine::on_cancelled(RequestId request, const Status&) {
+  const std::lock_guard lock(mutex_);
+  if (const auto job = jobs_.find(request); job != jobs_.end()) job->second.cancelled = true;
+}
+
+void PrefillEngine::on_pages_released(RequestId request, const Status& result,
+                                      const kvrail::SendReport& report) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto job = jobs_.find(request);
+    if (job == jobs_.end()) return;
+    job->second.released = true;
+    job->second.result = result;
+    job->second.report = report;
+    if (job->second.finished()) finish(job->second);
+  }
+  changed_.notify_all();
+}
+
+void PrefillEngine::on_peer_attached(kvrail::PeerId, const std::string& peer_name) {
+  const std::lock_guard lock(mutex_);
+  ++peers_;
+  events_({{"event", "connected"}, {"peer", peer_name}});
+}
+
+void PrefillEngine::on_peer_lost(kvrail::PeerId, const std::string& peer_name,
+                                 const Status& reason) {
+  const std::lock_guard lock(mutex_);
+  --peers_;
+  events_({{"event", "lost_peer"}, {"peer", peer_name}, {"reason", reason.text()}});
+}
+
+void PrefillEngine::finish(PrefillJob& job) {
+  pool_.release(job.pages);
+  ++ended_;
+  events_(send_event(job, times_));
+  jobs_.erase(job.id);
+}
+
+PrefillEngine::Progress PrefillEngine::progress() const {
+  const std::lock_guard lock(mutex_);
+  return {.requests_ended = ended_,
+          .requests_open = static_cast<std::uint32_t>(jobs_.size()),
+          .peers = peers_,
+          .pages_free = pool_.available(),
+          .page_count = pool_.page_count()};
+}
+
+void PrefillEngine::pass_done(const Pass& pass, const PassTimes& times) {
+  {
+    const std::lock_guard lock(mutex_);
+    --passes_in_flight_;
+    times_.emplace(pass.step, times);
+    if (times_.size() > kTimesKept) times_.erase(times_.begin());
+    for (const PassChunk& chunk : pass.chunks) {
+      PrefillJob& job = jobs_.at(chunk.request);
+      publish(job, chunk.tokens.end, pool_, cache_.page_tokens());
+      --job.passes_in_flight;
+      if (job.finished()) finish(job);
+    }
+  }
+  changed_.notify_all();
+}
+
+}  // namespace mock_engine
