@@ -44,4 +44,34 @@ inline std::vector<ChannelPlan> plan_channels(const RailCounts& source, const Ra
   return channels;
 }
 
+// Links of the source that write to one link of the target group, at most.
+inline std::uint32_t sources_per_link(const std::vector<ChannelPlan>& channels,
+                                      DeviceGroupId target) {
+  std::uint32_t most = 1;
+  for (const ChannelPlan& channel : channels) {
+    if (channel.target_group == target) most = channel.tag + 1 > most ? channel.tag + 1 : most;
+  }
+  return most;
+}
+
+// Links of the source that write to this link of the target group.
+inline std::uint32_t sources_of_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target,
+                                     RailIndex rail) {
+  std::uint32_t count = 0;
+  for (const ChannelPlan& channel : channels) {
+    if (channel.target_group == target && channel.target_rail == rail) ++count;
+  }
+  return count;
+}
+
+// Channels that leave from this link of the source group.
+inline std::uint32_t channels_out_of(const std::vector<ChannelPlan>& channels, DeviceGroupId source,
+                                     RailIndex rail) {
+  std::uint32_t count = 0;
+  for (const ChannelPlan& channel : channels) {
+    if (channel.source_group == source && channel.source_rail == rail) ++count;
+  }
+  return count;
+}
+
 }  // namespace kvrail

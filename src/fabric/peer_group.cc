@@ -10,43 +10,14 @@
 #include "base/clock.h"
 
 namespace kvrail {
-namespace {
-
-// Links of the peer that write to one of this group's, at most.
-std::uint32_t sources_per_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target) {
-  std::uint32_t most = 1;
-  for (const ChannelPlan& channel : channels) {
-    if (channel.target_group == target) most = std::max(most, channel.tag + 1);
-  }
-  return most;
-}
-
-std::uint32_t sources_of_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target,
-                              RailIndex rail) {
-  std::uint32_t count = 0;
-  for (const ChannelPlan& channel : channels) {
-    if (channel.target_group == target && channel.target_rail == rail) ++count;
-  }
-  return count;
-}
-
-std::uint32_t channels_out_of(const std::vector<ChannelPlan>& channels, DeviceGroupId source,
-                              RailIndex rail) {
-  std::uint32_t count = 0;
-  for (const ChannelPlan& channel : channels) {
-    if (channel.source_group == source && channel.source_rail == rail) ++count;
-  }
-  return count;
-}
-
-}  // namespace
-
 PeerGroup::PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>& rails,
                      std::shared_ptr<PeerLife> life, std::shared_ptr<const Logger> logger)
     : settings_(std::move(settings)),
       life_(std::move(life)),
       logger_(std::move(logger)),
       inbound_format_(sources_per_link(settings_.inbound, settings_.group)),
+      credit_(settings_.inbound, settings_.group, rails.size(), settings_.receive_credit,
+              life_->name()),
       counters_(inbound_format_.max_counter()),
       queue_(settings_.submission_queue_length) {
   for (std::size_t rail = 0; rail < rails.size(); ++rail) {
@@ -55,28 +26,9 @@ PeerGroup::PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>
         *rails[rail], Link::Settings{settings_.queue_depth, settings_.receive_credit,
                                      channels_out_of(settings_.outbound, settings_.group, index)}));
   }
-  plan_inbound();
 }
 
 PeerGroup::~PeerGroup() = default;
-
-void PeerGroup::plan_inbound() {
-  inbound_.resize(links_.size());
-  for (std::size_t rail = 0; rail < links_.size(); ++rail) {
-    const RailIndex index(static_cast<std::uint16_t>(rail));
-    const std::uint32_t sources = sources_of_link(settings_.inbound, settings_.group, index);
-    if (sources > settings_.receive_credit || sources > (1u << kMaxSourceTagBits)) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("receive_credit {} is too small for the {} links of {} that write to "
-                              "one link here: set it to {} or more",
-                              settings_.receive_credit, sources, life_->name(), 2 * sources));
-    }
-    inbound_[rail].resize(sources);
-    for (InboundChannel& channel : inbound_[rail]) {
-      channel.share = channel.granted = settings_.receive_credit / sources;
-    }
-  }
-}
 
 std::vector<LinkAddress> PeerGroup::link_addresses() const {
   std::vector<LinkAddress> addresses;
@@ -85,40 +37,73 @@ std::vector<LinkAddress> PeerGroup::link_addresses() const {
 }
 
 void PeerGroup::connect(const NodeLinks& peer) {
-  // Every rail of ours may be told to write to, or to grant to, every link of the peer.
-  std::vector<std::vector<std::vector<fi_addr_t>>> inserted(links_.size());
-  addresses_.resize(links_.size());
-  for (std::size_t rail = 0; rail < links_.size(); ++rail) {
-    fid_av* av = links_[rail]->rail().address_vector();
-    for (const auto& group : peer.groups) {
-      auto& row = inserted[rail].emplace_back();
-      for (const LinkAddress& link : group) {
-        fi_addr_t address = FI_ADDR_UNSPEC;
-        const int count = fi_av_insert(av, link.endpoint.data(), 1, &address, 0, nullptr);
-        if (count != 1) {
-          throw Error(ErrorCode::kFabric,
-                      fmt::format("rail {}: the address of {} cannot be used: {}",
-                                  links_[rail]->rail().name(), life_->name(),
-                                  fabric_error_text(count < 0 ? count : -FI_EINVAL)));
-        }
-        row.push_back(address);
-        addresses_[rail].push_back(address);
+  for (const auto& link : links_) addresses_.push_back(insert_addresses(*link, peer));
+  plan_lanes(peer);
+  for (const ChannelPlan& plan : settings_.inbound) {
+    if (plan.target_group != settings_.group) continue;
+    const LinkAddress& source = peer.groups[plan.source_group.value()][plan.source_rail.value()];
+    credit_.connect(
+        plan.target_rail, plan.tag,
+        address_of(plan.target_rail, plan.source_group, plan.source_rail),
+        source.grant_base + std::uint64_t{plan.grant_word} * kGrantTurns * sizeof(std::uint64_t),
+        source.grant_key);
+  }
+  for (const auto& group : peer.groups) {
+    for (const LinkAddress& link : group) peer_endpoints_.push_back(link.endpoint);
+  }
+  connected_ = true;
+}
+
+// Every rail of ours may be told to write to, or to grant to, every link of the peer.
+std::vector<std::vector<fi_addr_t>> PeerGroup::insert_addresses(const Link& link,
+                                                                const NodeLinks& peer) const {
+  const Rail& rail = link.rail();
+  const std::size_t own_size = link.address().endpoint.size();
+  std::vector<std::vector<fi_addr_t>> addresses;
+  for (const auto& group : peer.groups) {
+    auto& row = addresses.emplace_back();
+    for (const LinkAddress& theirs : group) {
+      // The provider takes as many bytes as its kind of address has; a text goes up to its zero.
+      const bool is_text = rail.info().addr_format == FI_ADDR_STR;
+      if (is_text ? theirs.endpoint.back() != std::byte{0} : theirs.endpoint.size() != own_size) {
+        throw Error(ErrorCode::kMalformed,
+                    fmt::format("rail {}: the address of {} has {} bytes and is none of this "
+                                "provider",
+                                rail.name(), life_->name(), theirs.endpoint.size()));
       }
+      fi_addr_t address = FI_ADDR_UNSPEC;
+      const int count =
+          fi_av_insert(rail.address_vector(), theirs.endpoint.data(), 1, &address, 0, nullptr);
+      if (count != 1) {
+        throw Error(ErrorCode::kFabric,
+                    fmt::format("rail {}: the address of {} cannot be used: {}", rail.name(),
+                                life_->name(), fabric_error_text(count < 0 ? count : -FI_EINVAL)));
+      }
+      row.push_back(address);
     }
   }
+  return addresses;
+}
+
+fi_addr_t PeerGroup::address_of(RailIndex rail, DeviceGroupId peer_group,
+                                RailIndex peer_rail) const {
+  return addresses_[rail.value()][peer_group.value()][peer_rail.value()];
+}
+
+void PeerGroup::plan_lanes(const NodeLinks& peer) {
+  const ProviderLimits& limits = links_.front()->rail().limits();
+  Lane::Settings lane;
+  lane.limits.merge_bytes = settings_.merge_bytes;
+  lane.limits.max_bytes = limits.max_message_bytes;
+  lane.limits.max_sources =
+      static_cast<std::uint32_t>(std::min(limits.source_segments, kMaxSegments));
+  lane.limits.max_targets =
+      static_cast<std::uint32_t>(std::min(limits.target_segments, kMaxSegments));
+  lane.write_flags = settings_.write_flags;
+  lane.provider = settings_.provider;
   for (std::size_t h = 0; h < peer.groups.size(); ++h) {
     const DeviceGroupId target(static_cast<std::uint16_t>(h));
-    const ProviderLimits& limits = links_.front()->rail().limits();
-    Lane::Settings lane;
-    lane.limits.merge_bytes = settings_.merge_bytes;
-    lane.limits.max_bytes = limits.max_message_bytes;
-    lane.limits.max_sources =
-        static_cast<std::uint32_t>(std::min(limits.source_segments, kMaxSegments));
-    lane.limits.max_targets =
-        static_cast<std::uint32_t>(std::min(limits.target_segments, kMaxSegments));
     lane.format = ImmediateFormat(sources_per_link(settings_.outbound, target));
-    lane.write_flags = settings_.write_flags;
-    lane.provider = settings_.provider;
     lanes_.push_back(std::make_unique<Lane>(lane, tallies_));
   }
   for (const ChannelPlan& plan : settings_.outbound) {
@@ -126,32 +111,24 @@ void PeerGroup::connect(const NodeLinks& peer) {
     Channel channel;
     channel.link = links_[plan.source_rail.value()].get();
     channel.source_rail = plan.source_rail;
-    channel.target =
-        inserted[plan.source_rail.value()][plan.target_group.value()][plan.target_rail.value()];
+    channel.target = address_of(plan.source_rail, plan.target_group, plan.target_rail);
     channel.target_rail = plan.target_rail;
     channel.tag = plan.tag;
     channel.grant_word = plan.grant_word;
     channel.initial_grant =
         peer.receive_credit /
         sources_of_link(settings_.outbound, plan.target_group, plan.target_rail);
+    if (channel.initial_grant == 0) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("receive_credit {} of {} is too small for the links of this node that "
+                      "write to one of its links: raise it there, or use fewer rails here",
+                      peer.receive_credit, life_->name()));
+    }
     lanes_[plan.target_group.value()]->add_channel(channel);
   }
-  for (const auto& lane : lanes_) lane->grant_initial_credit();
+  for (const auto& group_lane : lanes_) group_lane->grant_initial_credit();
   tallies_.credit_granted.raise_to(total_credit());
-  for (const ChannelPlan& plan : settings_.inbound) {
-    if (plan.target_group != settings_.group) continue;
-    InboundChannel& channel = inbound_[plan.target_rail.value()][plan.tag];
-    const LinkAddress& source = peer.groups[plan.source_group.value()][plan.source_rail.value()];
-    channel.source =
-        inserted[plan.target_rail.value()][plan.source_group.value()][plan.source_rail.value()];
-    channel.grant_key = source.grant_key;
-    channel.grant_address =
-        source.grant_base + std::uint64_t{plan.grant_word} * kGrantTurns * sizeof(std::uint64_t);
-  }
-  for (const auto& group : peer.groups) {
-    for (const LinkAddress& link : group) peer_endpoints_.push_back(link.endpoint);
-  }
-  connected_ = true;
 }
 
 void PeerGroup::wake() { awake_until_ns_ = now_ns() + kLingerNs; }
@@ -209,7 +186,10 @@ bool PeerGroup::progress(std::int64_t now_ns) {
   loop_ns_ = now_ns;
   bool any = post_lanes(now_ns);
   for (const auto& link : links_) any |= link->poll(*this);
-  if (!due_grants_.empty()) send_grants();
+  if (credit_.has_due_grants()) {
+    const Status sent = credit_.send(links_, tallies_);
+    if (!sent.ok()) life_->report_error(sent);
+  }
   if (!any && (writes_outstanding_ > 0 || blocked_)) ring_if_quiet(now_ns, kRingAgainNs);
   return any;
 }
@@ -266,16 +246,7 @@ void PeerGroup::on_immediate(Link& link, std::uint32_t immediate) {
     return;
   }
   tallies_.immediates_received.add(1);
-  const std::uint32_t rail = rail_of(link);
-  const std::uint32_t tag = inbound_format_.tag(immediate);
-  if (tag < inbound_[rail].size()) {
-    InboundChannel& channel = inbound_[rail][tag];
-    ++channel.consumed;
-    if (!channel.due && channel.wants_grant()) {
-      channel.due = true;
-      due_grants_.push_back({rail, tag});
-    }
-  }
+  credit_.consume(rail_of(link), inbound_format_.tag(immediate));
   const CounterTable::Arrival outcome = counters_.add(counter, units, loop_ns_);
   if (outcome == CounterTable::Arrival::kStray) {
     if (tallies_.stray_units.get() == 0) {
@@ -287,35 +258,6 @@ void PeerGroup::on_immediate(Link& link, std::uint32_t immediate) {
   }
   tallies_.units_received.add(units);
   run_callback(counter, outcome);
-}
-
-void PeerGroup::send_grants() {
-  std::erase_if(due_grants_, [&](const DueGrant& due) {
-    return send_grant(*links_[due.rail], inbound_[due.rail][due.tag]);
-  });
-}
-
-// False while the provider has no room for it: tried again at the next round.
-bool PeerGroup::send_grant(Link& link, InboundChannel& channel) {
-  if (channel.source == FI_ADDR_UNSPEC) return false;
-  const std::uint64_t granted = channel.consumed + channel.share;
-  const std::uint64_t address =
-      channel.grant_address + channel.turn % kGrantTurns * sizeof(std::uint64_t);
-  const auto units = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(granted - channel.granted, kMaxUnitsPerWrite));
-  const long code = link.post_grant(granted, channel.source, address, channel.grant_key,
-                                    ImmediateFormat().pack(0, CounterId(0), units));
-  if (code == -FI_EAGAIN) return false;
-  channel.due = false;
-  if (code != 0) {
-    on_link_error(link, {ErrorCode::kFabric, fmt::format("granting credit to {}: {}", life_->name(),
-                                                         fabric_error_text(code))});
-    return true;
-  }
-  channel.granted = granted;
-  ++channel.turn;
-  tallies_.grants_sent.add(1);
-  return true;
 }
 
 void PeerGroup::on_write_done(WriteSlot& slot, const Status& status) {
@@ -357,7 +299,7 @@ void PeerGroup::finish(Submission& submission) {
 
 bool PeerGroup::wants_polling(std::int64_t now_ns) const {
   if (closed_) return false;
-  return writes_outstanding_ > 0 || counters_.taken() > 0 || !due_grants_.empty() ||
+  return writes_outstanding_ > 0 || counters_.taken() > 0 || credit_.has_due_grants() ||
          now_ns < awake_until_ns_ ||
          std::any_of(lanes_.begin(), lanes_.end(),
                      [](const auto& lane) { return lane->has_work(); });
@@ -402,8 +344,9 @@ void PeerGroup::close(bool peer_is_gone) {
   closed_ = true;
   for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
   for (std::size_t rail = 0; rail < addresses_.size(); ++rail) {
-    fi_av_remove(links_[rail]->rail().address_vector(), addresses_[rail].data(),
-                 addresses_[rail].size(), 0);
+    for (std::vector<fi_addr_t>& row : addresses_[rail]) {
+      fi_av_remove(links_[rail]->rail().address_vector(), row.data(), row.size(), 0);
+    }
   }
   for (const CounterId counter : counters_.expected()) {
     const CounterReport report = counters_.report(counter);

@@ -10,6 +10,7 @@
 #include "base/logger.h"
 #include "fabric/channel.h"
 #include "fabric/counter_table.h"
+#include "fabric/inbound_credit.h"
 #include "fabric/introduction.h"
 #include "fabric/lane.h"
 #include "fabric/link.h"
@@ -93,17 +94,12 @@ class PeerGroup {
   static constexpr std::int64_t kDrainNs = 100'000'000;
   static constexpr std::uint32_t kQuantum = 16;
 
-  struct DueGrant {
-    std::uint32_t rail = 0;
-    std::uint32_t tag = 0;
-  };
-
-  void plan_inbound();
-  void plan_lanes();
+  std::vector<std::vector<fi_addr_t>> insert_addresses(const Link& link,
+                                                       const NodeLinks& peer) const;
+  fi_addr_t address_of(RailIndex rail, DeviceGroupId peer_group, RailIndex peer_rail) const;
+  void plan_lanes(const NodeLinks& peer);
   bool post_lanes(std::int64_t now_ns);
   bool settle_head(Lane& lane, Lane::Outcome outcome);
-  void send_grants();
-  bool send_grant(Link& link, InboundChannel& channel);
   void ring_if_quiet(std::int64_t now_ns, std::int64_t quiet_ns);
   std::uint64_t total_credit() const;
   void run_callback(CounterId counter, CounterTable::Arrival outcome);
@@ -115,15 +111,15 @@ class PeerGroup {
   std::shared_ptr<PeerLife> life_;
   std::shared_ptr<const Logger> logger_;
   ImmediateFormat inbound_format_;
+  InboundCredit credit_;
   CounterTable counters_;
   LinkCounters tallies_;
   SubmissionQueue queue_;
 
   std::vector<std::unique_ptr<Link>> links_;  // per rail
   std::vector<Bytes> peer_endpoints_;
-  std::vector<std::vector<fi_addr_t>> addresses_;     // of the peer's links, per rail of ours
-  std::vector<std::vector<InboundChannel>> inbound_;  // [rail][tag]
-  std::vector<DueGrant> due_grants_;
+  // The peer's links, as our rails know them: [rail][device group of the peer][rail of the peer].
+  std::vector<std::vector<std::vector<fi_addr_t>>> addresses_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // per device group of the peer
   std::list<Submission> submissions_;         // open ones
   std::size_t next_lane_ = 0;

@@ -1,0 +1,86 @@
+#include "fabric/inbound_credit.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <rdma/fi_errno.h>
+
+#include "fabric/immediate.h"
+#include "kvrail/error.h"
+
+namespace kvrail {
+
+InboundCredit::InboundCredit(const std::vector<ChannelPlan>& channels, DeviceGroupId group,
+                             std::size_t rails, std::uint32_t receive_credit,
+                             const std::string& peer_name)
+    : channels_(rails) {
+  for (std::size_t rail = 0; rail < rails; ++rail) {
+    const std::uint32_t sources =
+        sources_of_link(channels, group, RailIndex(static_cast<std::uint16_t>(rail)));
+    if (sources > receive_credit || sources > (1u << kMaxSourceTagBits)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("receive_credit {} is too small for the {} links of {} that write to "
+                      "one link here: set it to {} or more, or use fewer rails (at most {} "
+                      "links may write to one)",
+                      receive_credit, sources, peer_name, 2 * sources, 1u << kMaxSourceTagBits));
+    }
+    channels_[rail].resize(sources);
+    for (InboundChannel& channel : channels_[rail]) {
+      channel.share = channel.granted = receive_credit / sources;
+    }
+  }
+}
+
+void InboundCredit::connect(RailIndex rail, std::uint32_t tag, fi_addr_t source,
+                            std::uint64_t grant_address, std::uint64_t grant_key) {
+  InboundChannel& channel = channels_[rail.value()][tag];
+  channel.source = source;
+  channel.grant_address = grant_address;
+  channel.grant_key = grant_key;
+}
+
+void InboundCredit::consume(std::uint32_t rail, std::uint32_t tag) {
+  if (tag >= channels_[rail].size()) return;
+  InboundChannel& channel = channels_[rail][tag];
+  ++channel.consumed;
+  if (!channel.due && channel.wants_grant()) {
+    channel.due = true;
+    due_.push_back({rail, tag});
+  }
+}
+
+Status InboundCredit::send(const std::vector<std::unique_ptr<Link>>& links,
+                           LinkCounters& counters) {
+  Status status;
+  std::erase_if(due_, [&](const Due& due) {
+    return send_one(*links[due.rail], channels_[due.rail][due.tag], counters, status) !=
+           Sent::kNoRoom;
+  });
+  return status;
+}
+
+InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
+                                            LinkCounters& counters, Status& status) {
+  if (channel.source == FI_ADDR_UNSPEC) return Sent::kNoRoom;
+  const std::uint64_t granted = channel.consumed + channel.share;
+  const std::uint64_t address =
+      channel.grant_address + channel.turn % kGrantTurns * sizeof(std::uint64_t);
+  // Every write that has an immediate carries units; a grant's are not looked at.
+  const long code = link.post_grant(granted, channel.source, address, channel.grant_key,
+                                    ImmediateFormat().pack(0, CounterId(0), 1));
+  if (code == -FI_EAGAIN) return Sent::kNoRoom;
+  channel.due = false;
+  if (code != 0) {
+    status = {ErrorCode::kFabric, fmt::format("rail {}: granting credit: {}", link.rail().name(),
+                                              fabric_error_text(code))};
+    return Sent::kFailed;
+  }
+  channel.granted = granted;
+  ++channel.turn;
+  counters.grants_sent.add(1);
+  return Sent::kYes;
+}
+
+}  // namespace kvrail
