@@ -91,9 +91,12 @@ void compare_ranks(Comparison& comparison, std::size_t r, const RankLayout& sour
   }
   for (std::size_t g = 0; comparison.same() && g < source.groups.size(); ++g) {
     for (std::size_t t = 0; comparison.same() && t < source.groups[g].heads.size(); ++t) {
-      comparison.compare(fmt::format("rank {} group {} tensor {} head range", r, g, t),
-                         heads_text(source.groups[g].heads[t]),
-                         heads_text(target.groups[g].heads[t]));
+      const HeadRange& from = source.groups[g].heads[t];
+      const HeadRange& to = target.groups[g].heads[t];
+      if (from != to) {
+        comparison.compare(fmt::format("rank {} group {} tensor {} head range", r, g, t),
+                           heads_text(from), heads_text(to));
+      }
     }
     compare_layers(comparison, fmt::format("rank {} group {}", r, g), held_layers(source.groups[g]),
                    held_layers(target.groups[g]));

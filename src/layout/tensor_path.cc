@@ -30,30 +30,30 @@ std::uint32_t PartRanges::units_each() const {
 }
 
 PartRanges ranges_of(const TensorPath& path, std::uint32_t tokens) {
-  const TensorPath::Side& source = path.source;
-  const TensorPath::Side& target = path.target;
   const auto heads_adjoin = [&](std::uint64_t bytes) {
-    return path.heads == 1 ||
-           (source.head_stride_bytes == bytes && target.head_stride_bytes == bytes);
+    return path.source.head_stride_bytes == bytes && path.target.head_stride_bytes == bytes;
   };
   const auto tokens_adjoin = [&](std::uint64_t bytes) {
-    return tokens == 1 ||
-           (source.token_stride_bytes == bytes && target.token_stride_bytes == bytes);
+    return path.source.token_stride_bytes == bytes && path.target.token_stride_bytes == bytes;
   };
   PartRanges ranges{path.head_bytes, path.heads, tokens};
-  if (tokens_adjoin(ranges.range_bytes)) {
-    ranges.range_bytes *= tokens;
-    ranges.tokens = 1;
-    if (heads_adjoin(ranges.range_bytes)) {
-      ranges.range_bytes *= path.heads;
-      ranges.heads = 1;
-    }
-  } else if (heads_adjoin(ranges.range_bytes)) {
+  const auto join_heads = [&] {
     ranges.range_bytes *= path.heads;
     ranges.heads = 1;
+  };
+  const auto join_tokens = [&] {
+    ranges.range_bytes *= tokens;
+    ranges.tokens = 1;
+  };
+  if (tokens_adjoin(ranges.range_bytes)) {
+    join_tokens();
+    if (heads_adjoin(ranges.range_bytes)) {
+      join_heads();
+    }
+  } else if (heads_adjoin(ranges.range_bytes)) {
+    join_heads();
     if (tokens_adjoin(ranges.range_bytes)) {
-      ranges.range_bytes *= tokens;
-      ranges.tokens = 1;
+      join_tokens();
     }
   }
   return ranges;
@@ -69,7 +69,7 @@ void append_part(const TensorPath& path, RankIndex source_rank, RankIndex target
   std::uint64_t skipped = 0;
   std::uint64_t due = 1;
   if (ranges.tokens == 1) {
-    if (end <= finished.first || end > finished.end) {
+    if (end > finished.end) {
       return;
     }
   } else {

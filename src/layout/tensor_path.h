@@ -44,7 +44,7 @@ struct PartRanges {
 
 PartRanges ranges_of(const TensorPath& path, std::uint32_t tokens);
 
-// Appends the runs of one part whose last token is in `finished`.
+// Appends the runs of one part whose last token is in `finished`, of which the part holds a token.
 void append_part(const TensorPath& path, RankIndex source_rank, RankIndex target_rank,
                  const TokenParts& part, TokenRange finished, PageIndex source_page,
                  PageIndex target_page, std::vector<PlannedRun>& out);

@@ -127,10 +127,14 @@ TEST(Plan, OrdersFusedTensorsByAddress) {
 TEST(Plan, GoesTensorByTensorWhereOneSideSeparatesThem) {
   KvCacheOptions separate = small_options();
   separate.fused_kv = false;
-  const TransferPlan plan = plan_between(small_options(), separate);
-  EXPECT_THAT(runs_of(plan, {0, 8}, {0, 8}, one_table({5, 6}), one_table({2, 3})),
+  EXPECT_THAT(runs_of(plan_between(small_options(), separate), {0, 8}, {0, 8}, one_table({5, 6}),
+                      one_table({2, 3})),
               ElementsAre(run(0, 5 * 256, 2 * 128, 128), run(0, 6 * 256, 3 * 128, 128),
                           run(1, 5 * 256, 2 * 128, 128), run(1, 6 * 256, 3 * 128, 128)));
+  EXPECT_THAT(runs_of(plan_between(separate, small_options()), {0, 8}, {0, 8}, one_table({5, 6}),
+                      one_table({2, 3})),
+              ElementsAre(run(0, 5 * 128, 2 * 256, 128), run(0, 6 * 128, 3 * 256, 128),
+                          run(1, 5 * 128, 2 * 256, 128), run(1, 6 * 128, 3 * 256, 128)));
 }
 
 TEST(Plan, SendsAPageWithTheChunkThatEndsIt) {

@@ -189,6 +189,8 @@ TEST(Validate, ChecksContext) {
               HasSubstr("context.slot_stride_bytes is 31"));
   EXPECT_THAT(refusal_after([](auto& l) { l.context->rank = RankIndex{2}; }),
               HasSubstr("context.rank is 2"));
+  EXPECT_EQ(refusal_after([](auto& l) { l.context->base_offset_bytes = UINT64_MAX - 64 - 32; }),
+            "accepted");
   EXPECT_THAT(refusal_after([](auto& l) { l.context->base_offset_bytes = UINT64_MAX - 64; }),
               HasSubstr("context: 2 slots of stride 64 from 18446744073709551551 on exceed"));
   EXPECT_THAT(refusal_after([](auto& l) { l.context->slot_stride_bytes = UINT64_MAX; }),
