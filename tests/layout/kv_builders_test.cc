@@ -92,6 +92,21 @@ TEST(KvBuilders, PutsContextBehindThePagesOfRank0) {
   EXPECT_EQ(layout.context, (ContextLayout{3, 100, 128, RankIndex{0}, RegionId{6}, 2048}));
 }
 
+TEST(KvBuilders, AlignsContext) {
+  KvCacheOptions options = small_options();
+  options.model.element_bytes = 1;
+  options.page_tokens = 1;
+  options.page_count = 3;
+  options.context_slots = 1;
+  // Two layers of three pages of K and V, 16 bytes each.
+  EXPECT_EQ(kv_bytes_per_rank(options), 192u);
+  EXPECT_EQ(region_bytes(options, RankIndex{0}), 192u + 64);
+  options.model.layers = 1;
+  EXPECT_EQ(kv_bytes_per_rank(options), 96u);
+  EXPECT_EQ(region_bytes(options, RankIndex{0}), 128u + 64);
+  EXPECT_EQ(layout_of(options).context->base_offset_bytes, 128u);
+}
+
 TEST(KvBuilders, PutsContextIntoARegionOfItsOwn) {
   KvCacheOptions options = small_options();
   options.context_slots = 3;

@@ -137,6 +137,18 @@ TEST(Plan, GoesTensorByTensorWhereOneSideSeparatesThem) {
                           run(1, 5 * 128, 2 * 256, 128), run(1, 6 * 128, 3 * 256, 128)));
 }
 
+TEST(Plan, GoesTensorByTensorWhereTheyAreInTwoRegions) {
+  // At the same offsets as if they were fused.
+  KvLayout layout = layout_of(small_options());
+  for (TensorPlacement& placement : layout.ranks[0].groups[0].placements) {
+    placement.region = RegionId{placement.tensor};
+  }
+  EXPECT_THAT(
+      runs_of(TransferPlan(layout, layout), {0, 8}, {0, 8}, one_table({5, 6}), one_table({2, 3})),
+      ElementsAre(run(0, 5 * 256, 2 * 256, 128), run(0, 6 * 256, 3 * 256, 128),
+                  run(1, 5 * 256, 2 * 256, 128), run(1, 6 * 256, 3 * 256, 128)));
+}
+
 TEST(Plan, SendsAPageWithTheChunkThatEndsIt) {
   const TransferPlan plan = plan_between(latent_options(), latent_options());
   const RequestPages source = one_table({4, 5, 6});
