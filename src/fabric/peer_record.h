@@ -30,7 +30,9 @@ struct PeerRecord {
   std::atomic<std::size_t> groups_open{0};    // while closing
   std::atomic<std::size_t> groups_parked{0};  // closed, with writes that the peer may still read
 
-  UniqueFd process;        // of a peer on this host: readable when it has ended
+  UniqueFd process;  // of a peer on this host: readable when it has ended
+  // Of shm: the addresses of both sides' links, whose locks a peer that dies may leave behind.
+  std::vector<Bytes> shm_endpoints;
   bool connected = false;  // its addresses are known
   bool closing = false;
   bool remote_closed = false;

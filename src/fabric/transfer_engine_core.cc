@@ -188,30 +188,26 @@ void TransferEngineCore::deregister(const std::shared_ptr<RegionRecord>& region)
   workers_[region->group.value()]->run([&] { region->registrations.clear(); });
 }
 
+std::shared_ptr<RegionRecord> TransferEngineCore::find_region(RegionId region) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = regions_.find(region);
+  return found == regions_.end() ? nullptr : found->second;
+}
+
 Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_full,
                                   WriteCallback done) {
   auto submission = std::make_shared<Submission>();
-  PeerPtr record;
-  {
-    const std::shared_lock lock(mutex_);
-    const auto found = peers_.find(peer);
-    if (found == peers_.end()) {
-      return {ErrorCode::kNotFound, fmt::format("peer {} does not exist", peer.value())};
-    }
-    record = found->second;
-    if (record->closing) {
-      return {ErrorCode::kLinkClosed,
-              fmt::format("the links to {} are closed", record->life->name())};
-    }
-    const auto source = regions_.find(list.source);
-    const auto target = record->regions.find(list.target);
-    if (source == regions_.end() || target == record->regions.end()) {
-      return {ErrorCode::kNotFound,
-              fmt::format("region {} is not registered, or region {} was not imported from {}",
-                          list.source.value(), list.target.value(), record->life->name())};
-    }
-    submission->source = source->second;
-    submission->target = target->second;
+  const PeerPtr record = peers_.find(peer);
+  if (!record) {
+    return {ErrorCode::kNotFound, fmt::format("peer {} does not exist or is closed", peer.value())};
+  }
+  submission->source = find_region(list.source);
+  submission->target = peers_.find_region(*record, list.target);
+  if (!submission->source || !submission->target) {
+    return {ErrorCode::kNotFound,
+            fmt::format("region {} is not registered, or region {} was not imported from {}, or "
+                        "that peer is closing",
+                        list.source.value(), list.target.value(), record->life->name())};
   }
   if (list.counter.value() == 0 || list.counter.value() >= 1u << kCounterBits) {
     return {ErrorCode::kInvalidArgument,
@@ -267,14 +263,14 @@ CounterReport TransferEngineCore::peek(PeerId peer, DeviceGroupId group, Counter
 }
 
 void TransferEngineCore::release_counter(PeerId peer, DeviceGroupId group, CounterId counter) {
-  const PeerPtr record = find_peer(peer);
+  const PeerPtr record = peers_.find(peer);
   if (!record || group.value() >= workers_.size()) return;
   workers_[group.value()]->post(
       [peer_group = record->groups[group.value()], counter] { peer_group->release(counter); });
 }
 
 void TransferEngineCore::wake_peer(PeerId peer) {
-  const PeerPtr record = find_peer(peer);
+  const PeerPtr record = peers_.find(peer);
   if (!record) return;
   for (std::size_t group = 0; group < workers_.size(); ++group) {
     Worker& worker = *workers_[group];
@@ -289,10 +285,9 @@ FabricStats TransferEngineCore::stats() const {
   FabricStats stats;
   stats.submissions = submissions_.load(std::memory_order_relaxed);
   for (const auto& worker : workers_) stats.worker_wakeups += worker->wakeups();
-  const std::shared_lock lock(mutex_);
-  stats.closed_peers = closed_peers_;
-  for (const auto& [id, record] : peers_) {
-    PeerStats peer{id, record->life->name(), providers_[record->provider].name, {}};
+  stats.closed_peers = peers_.closed_peers();
+  for (const PeerPtr& record : peers_.all()) {
+    PeerStats peer{record->life->id(), record->life->name(), providers_[record->provider].name, {}};
     for (const auto& group : record->groups) group->tallies().add_to(peer.links);
     stats.peers.push_back(std::move(peer));
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "base/logger.h"
 #include "fabric/host_proof.h"
 #include "fabric/peer_record.h"
+#include "fabric/peer_table.h"
 #include "fabric/provider.h"
 #include "fabric/region_record.h"
 #include "fabric/worker.h"
@@ -24,7 +24,7 @@ namespace kvrail {
 // What TransferEngine holds: the providers, a worker per device group, and the tables of regions
 // and peers. Calls find their objects in the tables and go on to the workers.
 //
-// Threads: any, as TransferEngine says. Tables are guarded by mutex_; no lock is held while waiting
+// Threads: any, as TransferEngine says. No lock is held while waiting
 // for a worker.
 class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCore> {
  public:
@@ -33,8 +33,8 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   TransferEngineCore(const TransferEngineCore&) = delete;
   TransferEngineCore& operator=(const TransferEngineCore&) = delete;
 
-  // Closes every peer and waits until nothing of them is open; once.
-  void shut_down();
+  // Closes every peer and waits until nothing of them is open.
+  void shut_down() { peers_.close_all(); }
 
   std::string describe() const;
   std::string describe_peer(PeerId peer) const;
@@ -84,28 +84,26 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   void connect_groups(PeerRecord& record, const NodeLinks& links);
   void discard(PeerRecord& record);
   void watch_process(PeerRecord& record, std::uint32_t process_id);
+  // Of shm: the addresses of these links.
+  std::vector<Bytes> shm_endpoints(const PeerRecord& record, const NodeLinks& links) const;
   void add_peer(const PeerPtr& record);
 
-  PeerPtr find_peer(PeerId peer) const;
   // Throws Error (kNotFound).
   PeerPtr get_peer(PeerId peer) const;
+  std::shared_ptr<RegionRecord> find_region(RegionId region) const;
   std::shared_ptr<PeerGroup> get_group(PeerId peer, DeviceGroupId group) const;
-  void on_peer_closed(const PeerPtr& record);
-  void forget(const PeerPtr& record);
 
   const TransferEngineOptions options_;
   std::shared_ptr<const Logger> logger_;
   const std::vector<Provider> providers_;
   const HostProof host_;
+  // Outlives the workers, whose last commands tell it of peers that are over; it only keeps the
+  // reference until they run.
+  PeerTable peers_{workers_};
   std::vector<std::unique_ptr<Worker>> workers_;  // per device group
 
   mutable std::shared_mutex mutex_;
   std::unordered_map<RegionId, std::shared_ptr<RegionRecord>> regions_;  // guarded by mutex_
-  std::unordered_map<PeerId, PeerPtr> peers_;                            // guarded by mutex_
-  // Closed, with writes whose source the peer may still read; guarded by mutex_.
-  std::unordered_map<PeerId, PeerPtr> leaving_;
-  LinkStats closed_peers_;  // guarded by mutex_
-  std::condition_variable_any peer_left_;
   std::atomic<std::uint32_t> next_region_{1};
   std::atomic<std::uint32_t> next_peer_{1};
   std::atomic<std::uint32_t> next_remote_region_{1};

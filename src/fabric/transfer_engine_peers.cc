@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,10 +9,9 @@
 #include "fabric/transfer_engine_core.h"
 #include "kvrail/error.h"
 
-// The half of TransferEngineCore that introduces peers and closes them.
+// The half of TransferEngineCore that introduces peers.
 
 namespace kvrail {
-
 Bytes TransferEngineCore::offer() const {
   std::vector<Offer::ProviderRails> providers;
   for (std::size_t i = 0; i < providers_.size(); ++i) {
@@ -61,6 +58,7 @@ TransferEngine::Introduction TransferEngineCore::accept_peer(std::span<const std
   record->reason = choice.reason;
   if (!choice.host_proof.empty()) watch_process(*record, offer.claim.process_id);
   const Answer answer{name, choice.reason, std::move(choice.host_proof), links_of(*record)};
+  record->shm_endpoints = shm_endpoints(*record, answer.links);
   add_peer(record);
   return {record->life->id(), answer.encode()};
 }
@@ -89,8 +87,9 @@ TransferEngine::Introduction TransferEngineCore::connect_peer(std::span<const st
     discard(*record);
     throw;
   }
-  record->connected = true;
   const Confirm confirm{links_of(*record)};
+  record->shm_endpoints = shm_endpoints(*record, confirm.links);
+  peers_.mark_connected(*record, shm_endpoints(*record, answer.links));
   add_peer(record);
   return {record->life->id(), confirm.encode()};
 }
@@ -102,12 +101,9 @@ void TransferEngineCore::confirm_peer(PeerId peer, std::span<const std::byte> by
     throw Error(ErrorCode::kMalformed,
                 "malformed confirm from the peer: its rails are not those that it offered");
   }
-  {
-    const std::unique_lock lock(mutex_);
-    if (std::exchange(record->connected, true)) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("peer {} is connected already", record->life->name()));
-    }
+  if (!peers_.mark_connected(*record, shm_endpoints(*record, confirm.links))) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("peer {} is connected already", record->life->name()));
   }
   connect_groups(*record, confirm.links);
 }
@@ -184,11 +180,21 @@ void TransferEngineCore::watch_process(PeerRecord& record, std::uint32_t process
   record.process = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, process_id, 0)));
 }
 
+std::vector<Bytes> TransferEngineCore::shm_endpoints(const PeerRecord& record,
+                                                     const NodeLinks& links) const {
+  std::vector<Bytes> endpoints;
+  const ProviderLimits limits(*providers_[record.provider].nics.front().info);
+  if (!limits.target_reads_source) return endpoints;
+  for (const auto& group : links.groups) {
+    for (const LinkAddress& link : group) endpoints.push_back(link.endpoint);
+  }
+  return endpoints;
+}
+
 void TransferEngineCore::add_peer(const PeerPtr& record) {
   logger_->info("peer {}: provider {}: {}", record->life->name(), providers_[record->provider].name,
                 record->reason);
-  const std::unique_lock lock(mutex_);
-  peers_[record->life->id()] = record;
+  peers_.add(record);
 }
 
 RemoteRegionId TransferEngineCore::import_region(PeerId peer, std::span<const std::byte> bytes) {
@@ -211,19 +217,12 @@ RemoteRegionId TransferEngineCore::import_region(PeerId peer, std::span<const st
   region->size_bytes = descriptor.size_bytes;
   region->rails = keys->rails;
   const RemoteRegionId id(next_remote_region_.fetch_add(1, std::memory_order_relaxed));
-  const std::unique_lock lock(mutex_);
-  record->regions[id] = std::move(region);
+  peers_.add_region(*record, id, std::move(region));
   return id;
 }
 
-TransferEngineCore::PeerPtr TransferEngineCore::find_peer(PeerId peer) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = peers_.find(peer);
-  return found == peers_.end() ? nullptr : found->second;
-}
-
 TransferEngineCore::PeerPtr TransferEngineCore::get_peer(PeerId peer) const {
-  PeerPtr record = find_peer(peer);
+  PeerPtr record = peers_.find(peer);
   if (!record) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("peer {} does not exist or is closed", peer.value()));
@@ -242,103 +241,9 @@ std::shared_ptr<PeerGroup> TransferEngineCore::get_group(PeerId peer, DeviceGrou
 }
 
 void TransferEngineCore::close_peer(PeerId peer, ClosedCallback closed) {
-  PeerPtr record;
-  bool remote_closed = false;
-  {
-    const std::unique_lock lock(mutex_);
-    const auto found = peers_.find(peer);
-    if (found != peers_.end() && !found->second->closing) {
-      record = found->second;
-      record->closing = true;
-      remote_closed = record->remote_closed;
-    } else if (found != peers_.end()) {
-      // Being closed: whoever asks again is told when that is done.
-      if (closed) found->second->when_closed.push_back(std::move(closed));
-      return;
-    }
-  }
-  if (!record) {
-    if (closed) closed();
-    return;
-  }
-  if (closed) {
-    const std::unique_lock lock(mutex_);
-    record->when_closed.push_back(std::move(closed));
-  }
-  record->groups_open.store(record->groups.size(), std::memory_order_relaxed);
-  for (std::size_t group = 0; group < workers_.size(); ++group) {
-    Worker& worker = *workers_[group];
-    worker.post([this, &worker, record, remote_closed, group] {
-      const auto& peer_group = record->groups[group];
-      peer_group->close(remote_closed);
-      if (!peer_group->is_over()) {
-        record->groups_parked.fetch_add(1, std::memory_order_relaxed);
-        worker.park(peer_group, record->process.get(), [this, record] {
-          if (record->groups_parked.fetch_sub(1, std::memory_order_relaxed) == 1) forget(record);
-        });
-      }
-      // Pairs with the other workers' decrements: the last one sees all groups closed.
-      if (record->groups_open.fetch_sub(1, std::memory_order_acq_rel) == 1) on_peer_closed(record);
-    });
-  }
+  peers_.close(peer, std::move(closed));
 }
 
-void TransferEngineCore::on_peer_closed(const PeerPtr& record) {
-  std::vector<ClosedCallback> callbacks;
-  {
-    const std::unique_lock lock(mutex_);
-    for (const auto& group : record->groups) group->tallies().add_to(closed_peers_);
-    callbacks.swap(record->when_closed);
-    peers_.erase(record->life->id());
-    if (record->groups_parked.load(std::memory_order_relaxed) > 0) {
-      leaving_[record->life->id()] = record;
-    }
-    peer_left_.notify_all();
-  }
-  for (const ClosedCallback& callback : callbacks) callback();
-}
-
-void TransferEngineCore::forget(const PeerPtr& record) {
-  const std::unique_lock lock(mutex_);
-  leaving_.erase(record->life->id());
-}
-
-void TransferEngineCore::confirm_remote_closed(PeerId peer) {
-  PeerPtr record;
-  {
-    const std::unique_lock lock(mutex_);
-    if (const auto open = peers_.find(peer); open != peers_.end()) {
-      record = open->second;
-    } else if (const auto leaving = leaving_.find(peer); leaving != leaving_.end()) {
-      record = leaving->second;
-    } else {
-      return;
-    }
-    record->remote_closed = true;
-  }
-  for (std::size_t group = 0; group < workers_.size(); ++group) {
-    workers_[group]->post([peer_group = record->groups[group]] { peer_group->source_is_free(); });
-  }
-}
-
-void TransferEngineCore::shut_down() {
-  std::vector<PeerId> open;
-  {
-    const std::unique_lock lock(mutex_);
-    for (const auto& [id, record] : peers_) open.push_back(id);
-  }
-  for (const PeerId peer : open) close_peer(peer, {});
-  std::vector<PeerPtr> leaving;
-  {
-    std::unique_lock lock(mutex_);
-    peer_left_.wait(lock, [&] { return peers_.empty(); });
-    for (const auto& [id, record] : leaving_) leaving.push_back(record);
-  }
-  for (const PeerPtr& record : leaving) {
-    for (std::size_t group = 0; group < workers_.size(); ++group) {
-      workers_[group]->run([&] { record->groups[group]->source_is_free(); });
-    }
-  }
-}
+void TransferEngineCore::confirm_remote_closed(PeerId peer) { peers_.confirm_remote_closed(peer); }
 
 }  // namespace kvrail
