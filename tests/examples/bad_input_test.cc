@@ -1,0 +1,122 @@
+// Each kind of bad input: exit status 2 and a message that names the setting and the remedy.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "examples/example_process.h"
+
+namespace mock_engine {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+const Arguments kSmall{"--model",    "SmolLM2-135M", "--memory-gib",    "0.05", "--requests", "2",
+                       "--provider", "tcp",          "--prompt-tokens", "100"};
+
+Arguments with(Arguments arguments, const Arguments& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::string refusal(const Arguments& arguments) {
+  ExampleProcess process(with(kSmall, arguments));
+  EXPECT_EQ(process.wait(), 2) << process.said();
+  return process.said();
+}
+
+class TextFile {
+ public:
+  TextFile(const std::string& name, const std::string& text)
+      : path_(std::filesystem::path(testing::TempDir()) / ("kvrail_" + name)) {
+    std::ofstream(path_) << text;
+  }
+  ~TextFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(BadInput, UnknownProvider) {
+  EXPECT_THAT(refusal({"--provider", "no-such-provider"}), HasSubstr("no-such-provider"));
+}
+
+TEST(BadInput, AddressInUse) {
+  ExampleProcess first(with(kSmall, {"--role", "prefill", "--json"}));
+  const auto listening = first.wait_for_event("listening");
+  ASSERT_TRUE(listening) << first.said();
+  const std::string address = listening->at("address");
+  EXPECT_THAT(refusal({"--role", "prefill", "--listen", address}),
+              AllOf(HasSubstr(address), HasSubstr("use")));
+}
+
+TEST(BadInput, AddressBeyondLoopback) {
+  EXPECT_THAT(refusal({"--role", "prefill", "--listen", "0.0.0.0:0"}), HasSubstr("loopback"));
+}
+
+TEST(BadInput, NobodyListens) {
+  EXPECT_THAT(refusal({"--role", "decode", "--connect", "127.0.0.1:1"}), HasSubstr("127.0.0.1:1"));
+}
+
+TEST(BadInput, LayoutsThatDiffer) {
+  ExampleProcess prefill(with(kSmall, {"--role", "prefill", "--json"}));
+  const auto listening = prefill.wait_for_event("listening");
+  ASSERT_TRUE(listening) << prefill.said();
+  EXPECT_THAT(refusal({"--role", "decode", "--model", "DeepSeek-R1", "--connect",
+                       listening->at("address").get<std::string>()}),
+              AllOf(HasSubstr("DeepSeek-R1"), HasSubstr("SmolLM2-135M")));
+}
+
+TEST(BadInput, ModelFileWithoutAKey) {
+  const TextFile config("config.json", R"({"num_hidden_layers": 30, "hidden_size": 576})");
+  EXPECT_THAT(refusal({"--model", config.path()}),
+              AllOf(HasSubstr("--model"), HasSubstr(config.path()),
+                    HasSubstr("\"num_attention_heads\" is missing")));
+}
+
+TEST(BadInput, UnknownModel) {
+  EXPECT_THAT(refusal({"--model", "no-such-model"}),
+              AllOf(HasSubstr("--model"), HasSubstr("no-such-model"), HasSubstr("SmolLM2-135M")));
+}
+
+TEST(BadInput, PageSizeZero) {
+  EXPECT_THAT(refusal({"--page-tokens", "0"}),
+              AllOf(HasSubstr("--page-tokens"), HasSubstr("1"), HasSubstr("4096")));
+}
+
+TEST(BadInput, MoreTokensThanThePoolHolds) {
+  EXPECT_THAT(refusal({"--pool-pages", "1"}),
+              AllOf(HasSubstr("--pool-pages"), HasSubstr("pool of a node holds 1")));
+  EXPECT_THAT(refusal({"--memory-gib", "0.001"}), HasSubstr("--memory-gib"));
+}
+
+TEST(BadInput, TraceLineThatIsNotJson) {
+  const TextFile trace("trace.jsonl",
+                       "{\"input_length\": 3, \"hash_ids\": [1]}\n\nthis is not JSON\n");
+  EXPECT_THAT(refusal({"--trace", trace.path()}),
+              AllOf(HasSubstr("--trace"), HasSubstr("line 3"), HasSubstr("is not JSON")));
+}
+
+TEST(BadInput, TraceThatIsNotThere) {
+  EXPECT_THAT(refusal({"--trace", "/nowhere.jsonl"}),
+              AllOf(HasSubstr("--trace"), HasSubstr("/nowhere.jsonl")));
+}
+
+TEST(BadInput, OptionsThatDoNotGoTogether) {
+  EXPECT_THAT(refusal({"--role", "decode"}), HasSubstr("--connect"));
+  EXPECT_THAT(refusal({"--connect", "127.0.0.1:1"}), HasSubstr("--role decode"));
+  EXPECT_THAT(refusal({"--slice", "3/3"}), HasSubstr("--slice"));
+  EXPECT_THAT(refusal({"--no-such-option"}), HasSubstr("--no-such-option"));
+}
+
+TEST(BadInput, MoreRanksThanTheHeadsCanBeSharedBy) {
+  EXPECT_THAT(refusal({"--prefill-tp", "2"}), HasSubstr("3 KV heads"));
+}
+
+}  // namespace
+}  // namespace mock_engine
