@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "kvrail/ids.h"
+#include "kvrail/transfer_plan.h"
+#include "layout/layer_writes.h"
+
+namespace kvrail {
+
+class SendGate;
+
+// How this node's pages reach those of a peer.
+struct SendRoute {
+  TransferPlan plan;
+  LayerWriter writer;
+  std::unordered_map<RegionId, RemoteRegionId> regions;  // by the peer's own ids
+  std::shared_ptr<SendGate> gate;
+};
+
+// What is known of a peer once both nodes are introduced. Immutable, and so shared by every thread;
+// it may outlive the peer.
+struct AttachedPeer {
+  PeerId id;
+  std::string node_name;
+  std::string label;  // "node-7 (10.0.0.7:4600)", for errors and logs
+  std::uint32_t lost_after_ms = 0;
+  std::optional<SendRoute> send;        // this node prefills for it
+  std::optional<TransferPlan> receive;  // it prefills for this node
+};
+
+}  // namespace kvrail

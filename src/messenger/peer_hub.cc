@@ -1,0 +1,186 @@
+#include "messenger/peer_hub.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace kvrail {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::uint32_t kRetryMs = 50;
+
+}  // namespace
+
+PeerHub::PeerHub(ControlLoop& loop, TransferEngine& engine, const Logger& log,
+                 const PeerSession::Settings& settings)
+    : loop_(loop), engine_(engine), log_(log), settings_(settings) {}
+
+void PeerHub::start(const NodeIdentity& self, PeerListener& listener) {
+  self_ = &self;
+  listener_ = &listener;
+  for (auto& stream : std::exchange(early_, {})) accept(std::move(stream));
+}
+
+void PeerHub::accept(std::shared_ptr<ControlStream> stream) {
+  if (closing_) return;
+  if (self_ == nullptr) {
+    early_.push_back(std::move(stream));
+    return;
+  }
+  open(std::move(stream)).start(*self_, Handshake::Side::kAcceptor);
+}
+
+PeerSession& PeerHub::open(std::shared_ptr<ControlStream> stream) {
+  SessionOwner& owner = *this;
+  const auto session =
+      std::make_shared<PeerSession>(settings_, loop_, engine_, owner, std::move(stream));
+  sessions_.emplace(session.get(), session);
+  return *session;
+}
+
+PeerId PeerHub::connect(const std::string& host_port, std::uint32_t timeout_ms) {
+  const auto connecting = std::make_shared<Connecting>();
+  connecting->host_port = host_port;
+  connecting->timeout_ms = timeout_ms;
+  connecting->deadline_ns = now_ns() + std::int64_t{timeout_ms} * kNsPerMs;
+  auto result = connecting->done.get_future();
+  loop_.post([this, connecting] {
+    connecting_.push_back(connecting);
+    attempt(connecting);
+  });
+  return result.get();
+}
+
+void PeerHub::attempt(const std::shared_ptr<Connecting>& connecting) {
+  connecting->retry.reset();
+  if (closing_) return fail_connect(connecting, *closing_);
+  const std::int64_t left_ms = (connecting->deadline_ns - now_ns()) / kNsPerMs;
+  const auto timeout_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(left_ms, 1));
+  loop_.connect(connecting->host_port, timeout_ms,
+                [this, connecting](const Status& status, std::shared_ptr<ControlStream> stream) {
+                  if (!status.ok()) return retry(connecting, status);
+                  if (closing_) return fail_connect(connecting, *closing_);
+                  PeerSession& session = open(std::move(stream));
+                  connecting->session = &session;
+                  session.start(*self_, Handshake::Side::kInitiator);
+                });
+}
+
+void PeerHub::retry(const std::shared_ptr<Connecting>& connecting, const Status& status) {
+  if (closing_) return fail_connect(connecting, *closing_);
+  if (status.code() == ErrorCode::kInvalidArgument || status.code() == ErrorCode::kLimit) {
+    return fail_connect(connecting, status);
+  }
+  if (now_ns() + kRetryMs * kNsPerMs > connecting->deadline_ns) {
+    return fail_connect(
+        connecting, Status(status.code(), fmt::format("cannot connect to {} within {} ms: {}",
+                                                      connecting->host_port, connecting->timeout_ms,
+                                                      status.text())));
+  }
+  connecting->retry = loop_.after(kRetryMs, [this, connecting] { attempt(connecting); });
+}
+
+void PeerHub::fail_connect(const std::shared_ptr<Connecting>& connecting, const Status& status) {
+  connecting->retry.reset();
+  if (std::erase(connecting_, connecting) == 0) return;
+  connecting->done.set_exception(std::make_exception_ptr(Error(status.code(), status.text())));
+}
+
+std::shared_ptr<PeerHub::Connecting> PeerHub::connecting_of(const PeerSession& session) const {
+  const auto found =
+      std::find_if(connecting_.begin(), connecting_.end(),
+                   [&session](const auto& other) { return other->session == &session; });
+  return found == connecting_.end() ? nullptr : *found;
+}
+
+void PeerHub::session_attached(PeerSession& session) {
+  const auto& peer = session.peer();
+  by_peer_.emplace(peer->id, &session);
+  attached_.store(by_peer_.size(), std::memory_order_relaxed);
+  log_.info("attached {} as peer {}", peer->label, peer->id.value());
+  listener_->peer_attached(peer);
+  if (const auto connecting = connecting_of(session)) {
+    std::erase(connecting_, connecting);
+    connecting->done.set_value(peer->id);
+  }
+}
+
+void PeerHub::session_refused(PeerSession& session, const Status& reason) {
+  if (!closing_) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    log_.warning("no introduction with {}: {}", session.label(), reason.text());
+  }
+  if (const auto connecting = connecting_of(session)) fail_connect(connecting, reason);
+}
+
+void PeerHub::session_message(PeerSession& session, Message message) {
+  const std::string_view name = name_of(message);
+  if (listener_->peer_message(session.peer(), std::move(message))) return;
+  ignored_.fetch_add(1, std::memory_order_relaxed);
+  log_.debug("a {} of {} is late, a duplicate, or of nothing known here", name, session.label());
+}
+
+void PeerHub::session_losing(PeerSession& session, const Status& reason) {
+  const auto peer = session.peer();
+  by_peer_.erase(peer->id);
+  attached_.store(by_peer_.size(), std::memory_order_relaxed);
+  log_.info("parting from {}: {}", peer->label, reason.text());
+  listener_->peer_losing(*peer, reason);
+}
+
+void PeerHub::session_fenced(PeerSession& session, const Status& reason) {
+  listener_->peer_fenced(*session.peer(), reason);
+}
+
+bool PeerHub::session_in_use(const PeerSession& session) {
+  return listener_->peer_in_use(*session.peer());
+}
+
+void PeerHub::session_over(PeerSession& session) {
+  sessions_.erase(&session);
+  check_idle();
+}
+
+PeerSession* PeerHub::find(PeerId peer) const {
+  const auto entry = by_peer_.find(peer);
+  return entry == by_peer_.end() ? nullptr : entry->second;
+}
+
+void PeerHub::send(PeerId peer, const Message& message) {
+  if (PeerSession* session = find(peer)) session->send(message);
+}
+
+void PeerHub::give_up(PeerId peer, const Status& reason) {
+  if (PeerSession* session = find(peer)) session->give_up(reason);
+}
+
+void PeerHub::shut_down(const Status& reason, std::promise<void> idle) {
+  closing_ = reason;
+  idle_ = std::move(idle);
+  early_.clear();
+  for (const auto& connecting : std::vector(connecting_)) {
+    if (connecting->session == nullptr) fail_connect(connecting, reason);
+  }
+  std::vector<std::shared_ptr<PeerSession>> open;
+  for (const auto& [key, session] : sessions_) open.push_back(session);
+  for (const auto& session : open) session->leave(reason);
+  check_idle();
+}
+
+void PeerHub::abandon() {
+  std::vector<std::shared_ptr<PeerSession>> open;
+  for (const auto& [key, session] : sessions_) open.push_back(session);
+  for (const auto& session : open) session->abandon();
+}
+
+void PeerHub::check_idle() {
+  if (!idle_ || !sessions_.empty()) return;
+  idle_->set_value();
+  idle_.reset();
+}
+
+}  // namespace kvrail

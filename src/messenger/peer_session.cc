@@ -1,0 +1,253 @@
+#include "messenger/peer_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace kvrail {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+// For last words; a peer that is alive takes them at once.
+constexpr std::uint32_t kLastWordsMs = 500;
+
+}  // namespace
+
+PeerSession::PeerSession(const Settings& settings, ControlLoop& loop, TransferEngine& engine,
+                         SessionOwner& owner, std::shared_ptr<ControlStream> stream)
+    : settings_(settings),
+      loop_(loop),
+      engine_(engine),
+      owner_(owner),
+      stream_(std::move(stream)) {}
+
+void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
+  const auto weak = weak_from_this();
+  PeerOptions options;
+  options.ring = [stream = std::weak_ptr(stream_)] {
+    if (const auto open = stream.lock()) open->send_wake();
+  };
+  options.on_error = [weak, &loop = loop_](const Status& status) {
+    loop.post([weak, status] {
+      const auto session = weak.lock();
+      if (!session) return;
+      session->attached_ ? session->give_up(status) : session->leave(status);
+    });
+  };
+  handshake_.emplace(self, engine_, side, stream_->remote_address(), std::move(options));
+  timer_ = loop_.after(settings_.handshake_timeout_ms, [weak] {
+    if (const auto session = weak.lock()) {
+      session->leave(
+          Status(ErrorCode::kDeadline,
+                 fmt::format("{} did not complete the handshake within {} ms", session->label(),
+                             session->settings_.handshake_timeout_ms)));
+    }
+  });
+  stream_->start({[weak](Message message) {
+                    if (const auto session = weak.lock()) session->on_message(std::move(message));
+                  },
+                  [weak](const Status& reason) {
+                    if (const auto session = weak.lock()) session->on_stream_lost(reason);
+                  }});
+  if (side == Handshake::Side::kInitiator) stream_->send(handshake_->hello());
+}
+
+void PeerSession::on_message(Message message) {
+  switch (state_) {
+    case State::kIntroducing:
+      return introduce(message);
+    case State::kAttached:
+      if (keep_alive(message)) return;
+      owner_.session_message(*this, std::move(message));
+      return;
+    case State::kFencing:
+    case State::kLingering:
+      if (std::holds_alternative<GoodbyeMessage>(message)) {
+        goodbye_taken_ = true;
+        on_remote_closed();
+      }
+      return;
+    case State::kOver:
+      return;
+  }
+}
+
+void PeerSession::introduce(const Message& message) {
+  goodbye_taken_ = std::holds_alternative<GoodbyeMessage>(message);
+  try {
+    if (const auto answer = handshake_->take(message)) stream_->send(*answer);
+    if (handshake_->peer()) attach();
+  } catch (const Error& error) {
+    if (handshake_->last_words()) stream_->send(*handshake_->last_words());
+    leave(Status(error.code(), error.what()));
+  }
+}
+
+void PeerSession::attach() {
+  state_ = State::kAttached;
+  attached_ = true;
+  const std::uint32_t interval_ms =
+      std::min(settings_.heartbeat_ms, std::max(peer()->lost_after_ms / 3, 1u));
+  tick_ms_ = std::max(interval_ms / 2, 1u);
+  lease_until_ns_ = now_ns() + std::int64_t{peer()->lost_after_ms} * kNsPerMs;
+  schedule_tick();
+  owner_.session_attached(*this);
+}
+
+// Takes the messages that are about the session itself.
+bool PeerSession::keep_alive(const Message& message) {
+  const std::int64_t now = now_ns();
+  if (const auto* heartbeat = std::get_if<HeartbeatMessage>(&message)) {
+    lease_until_ns_ = now + std::int64_t{heartbeat->remaining_ms} * kNsPerMs;
+    return true;
+  }
+  lease_until_ns_ = std::max(lease_until_ns_, now + std::int64_t{peer()->lost_after_ms} * kNsPerMs);
+  if (std::holds_alternative<WakeMessage>(message)) {
+    engine_.wake_peer(peer()->id);
+    return true;
+  }
+  if (const auto* goodbye = std::get_if<GoodbyeMessage>(&message)) {
+    goodbye_taken_ = true;
+    remote_closed_ = true;
+    lose(fmt::format("it said goodbye: {}", goodbye->reason), goodbye->code);
+    return true;
+  }
+  return false;
+}
+
+void PeerSession::on_stream_lost(const Status& reason) {
+  stream_open_ = false;
+  // Its links are closed before its stream is; or its process is gone. What does not decode, on the
+  // other hand, says nothing of its links.
+  const bool remote_closed = reason.code() == ErrorCode::kPeerLost;
+  switch (state_) {
+    case State::kIntroducing:
+      remote_closed_ = remote_closed;
+      return leave(reason);
+    case State::kAttached:
+      remote_closed_ = remote_closed;
+      return lose(reason.text(), reason.code());
+    case State::kFencing:
+    case State::kLingering:
+      if (remote_closed) on_remote_closed();
+      return;
+    case State::kOver:
+      return;
+  }
+}
+
+void PeerSession::send(const Message& message) {
+  if (state_ == State::kAttached && stream_open_) stream_->send(message);
+}
+
+void PeerSession::lose(const std::string& why, ErrorCode code) {
+  if (state_ != State::kAttached) return;
+  reason_ = Status(ErrorCode::kPeerLost, fmt::format("{} is lost: {}", label(), why));
+  goodbye_ = {code, why};
+  fence();
+}
+
+void PeerSession::leave(const Status& reason) {
+  if (state_ != State::kIntroducing && state_ != State::kAttached) return;
+  reason_ = reason;
+  goodbye_ = {reason.code(), reason.text()};
+  fence();
+}
+
+void PeerSession::fence() {
+  const auto keep = shared_from_this();
+  state_ = State::kFencing;
+  timer_.reset();
+  if (attached_) {
+    owner_.session_losing(*this, reason_);
+  } else {
+    owner_.session_refused(*this, reason_);
+  }
+  const auto opened = handshake_->opened();
+  const auto fenced = [weak = weak_from_this(), &loop = loop_] {
+    loop.post([weak] {
+      if (const auto session = weak.lock()) session->on_fenced();
+    });
+  };
+  if (!opened) return fenced();
+  if (remote_closed_) engine_.confirm_remote_closed(*opened);
+  engine_.close_peer(*opened, fenced);
+}
+
+void PeerSession::on_fenced() {
+  const auto keep = shared_from_this();
+  if (attached_) owner_.session_fenced(*this, reason_);
+  if (stream_open_ && !goodbye_taken_) stream_->send(goodbye_);
+  if (stream_open_ && attached_ && !remote_closed_ && owner_.session_in_use(*this)) {
+    state_ = State::kLingering;
+    linger();
+  } else {
+    end();
+  }
+}
+
+void PeerSession::linger() {
+  if (!owner_.session_in_use(*this)) return end();
+  timer_ = loop_.after(settings_.lost_after_ms, [weak = weak_from_this()] {
+    if (const auto session = weak.lock()) session->linger();
+  });
+}
+
+void PeerSession::on_remote_closed() {
+  remote_closed_ = true;
+  if (const auto opened = handshake_->opened()) engine_.confirm_remote_closed(*opened);
+  if (state_ == State::kLingering) end();
+}
+
+void PeerSession::abandon() {
+  timer_.reset();
+  stream_open_ = false;
+  stream_->close();
+  if (state_ == State::kLingering) end();
+}
+
+void PeerSession::end() {
+  const auto keep = shared_from_this();
+  state_ = State::kOver;
+  timer_.reset();
+  if (stream_open_) stream_->close(kLastWordsMs);
+  stream_open_ = false;
+  owner_.session_over(*this);
+}
+
+void PeerSession::schedule_tick() {
+  tick_due_ns_ = now_ns() + std::int64_t{tick_ms_} * kNsPerMs;
+  timer_ = loop_.after(tick_ms_, [weak = weak_from_this()] {
+    if (const auto session = weak.lock()) session->tick();
+  });
+}
+
+std::int64_t PeerSession::silent_ms(std::int64_t now) const {
+  return (now - stream_->last_received_ns()) / kNsPerMs;
+}
+
+void PeerSession::tick() {
+  const std::int64_t now = now_ns();
+  const std::int64_t limit_ms = settings_.lost_after_ms;
+  // While this node itself did not run, messages may have come that are still to be read.
+  const bool overslept = now - tick_due_ns_ > limit_ms * kNsPerMs / 2;
+  if (!overslept) {
+    if (silent_ms(now) > limit_ms) {
+      return lose(fmt::format("nothing came from it for {} ms", limit_ms), ErrorCode::kDeadline);
+    }
+    if (now > lease_until_ns_) {
+      return lose("it has heard nothing from here for too long, and gives up",
+                  ErrorCode::kDeadline);
+    }
+  }
+  if (now - stream_->last_sent_ns() >= std::int64_t{tick_ms_} * 2 * kNsPerMs) {
+    const auto remaining = std::max<std::int64_t>(limit_ms - silent_ms(now), 0);
+    stream_->send(HeartbeatMessage{static_cast<std::uint32_t>(remaining)});
+  }
+  schedule_tick();
+}
+
+}  // namespace kvrail

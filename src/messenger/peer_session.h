@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kvrail/error.h"
+#include "kvrail/ids.h"
+#include "kvrail/transfer_engine.h"
+#include "messenger/attached_peer.h"
+#include "messenger/handshake.h"
+#include "wire/control_loop.h"
+#include "wire/control_stream.h"
+#include "wire/message.h"
+
+namespace kvrail {
+
+class PeerSession;
+
+// What a session tells its owner. Threads: the messenger's.
+class SessionOwner {
+ public:
+  virtual ~SessionOwner() = default;
+  virtual void session_attached(PeerSession& session) = 0;
+  // Instead of session_attached: the introduction failed.
+  virtual void session_refused(PeerSession& session, const Status& reason) = 0;
+  // Of an attached peer, other than those about the session itself.
+  virtual void session_message(PeerSession& session, Message message) = 0;
+  // The attached peer is lost, and its links are about to be closed.
+  virtual void session_losing(PeerSession& session, const Status& reason) = 0;
+  // Its links are closed: nothing of it lands here any more.
+  virtual void session_fenced(PeerSession& session, const Status& reason) = 0;
+  // Whether the peer may still read source pages of ours.
+  virtual bool session_in_use(const PeerSession& session) = 0;
+  // The last call; the session may be destroyed inside.
+  virtual void session_over(PeerSession& session) = 0;
+};
+
+// One control stream with one peer: introduction, liveness, loss and the fence.
+//
+//   introducing --all said--> attached --end of stream, silence, Goodbye, an error--> fencing
+//   introducing --refused, or too slow--> fencing
+//   fencing --links closed--> over, or lingering while the peer may still read our source
+//   lingering --the peer's Goodbye or end of stream--> over
+//
+// A stream is closed only after the links of its peer are: so its end tells the peer that nothing
+// of ours reads or writes there any more. Silence tells nothing of the kind.
+//
+// Threads: the messenger's. What the engine's workers tell is posted to it.
+class PeerSession : public std::enable_shared_from_this<PeerSession> {
+ public:
+  struct Settings {
+    std::uint32_t heartbeat_ms = 500;
+    std::uint32_t lost_after_ms = 3000;
+    std::uint32_t handshake_timeout_ms = 5000;
+  };
+
+  PeerSession(const Settings& settings, ControlLoop& loop, TransferEngine& engine,
+              SessionOwner& owner, std::shared_ptr<ControlStream> stream);
+
+  void start(const NodeIdentity& self, Handshake::Side side);
+
+  // Null before session_attached.
+  const std::shared_ptr<const AttachedPeer>& peer() const { return handshake_->peer(); }
+  const std::string& label() const { return handshake_->label(); }
+  bool is_attached() const { return state_ == State::kAttached; }
+
+  void send(const Message& message);
+  // The attached peer cannot be trusted any more: it is lost, as by an error of its links.
+  void give_up(const Status& reason) { lose(reason.text(), reason.code()); }
+  // Fences the peer and parts from it, for a reason of this node's; the first reason stands.
+  void leave(const Status& reason);
+  // The stream says nothing more and is closed; a fence under way is still told.
+  void abandon();
+
+ private:
+  enum class State { kIntroducing, kAttached, kFencing, kLingering, kOver };
+
+  void on_message(Message message);
+  void introduce(const Message& message);
+  void attach();
+  bool keep_alive(const Message& message);
+  void on_stream_lost(const Status& reason);
+
+  void lose(const std::string& why, ErrorCode code);
+  void fence();
+  void on_fenced();
+  void on_remote_closed();
+  void linger();
+  void end();
+
+  void schedule_tick();
+  void tick();
+  std::int64_t silent_ms(std::int64_t now_ns) const;
+
+  const Settings settings_;
+  ControlLoop& loop_;
+  TransferEngine& engine_;
+  SessionOwner& owner_;
+  const std::shared_ptr<ControlStream> stream_;
+  std::optional<Handshake> handshake_;
+
+  State state_ = State::kIntroducing;
+  bool attached_ = false;       // has been
+  bool stream_open_ = true;     // messages can be sent
+  bool remote_closed_ = false;  // the peer's links for us are closed
+  bool goodbye_taken_ = false;
+  Status reason_;           // what is told here
+  GoodbyeMessage goodbye_;  // and what the peer is told
+  std::unique_ptr<ControlLoop::Timer> timer_;
+  std::uint32_t tick_ms_ = 0;
+  std::int64_t tick_due_ns_ = 0;
+  std::int64_t lease_until_ns_ = 0;  // the peer keeps us until then
+};
+
+}  // namespace kvrail

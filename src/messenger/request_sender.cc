@@ -1,0 +1,261 @@
+#include "messenger/request_sender.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "messenger/send_gate.h"
+
+namespace kvrail {
+namespace {
+
+[[noreturn]] void refuse(const std::string& external_id, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("request {}: {}", external_id, why));
+}
+
+}  // namespace
+
+RequestSender::RequestSender(TransferEngine& engine, const KvLayout& layout,
+                             const std::vector<CacheGroupIndex>& group_of_layer, SenderOwner& owner,
+                             RequestId id, std::string external_id)
+    : engine_(engine),
+      layout_(layout),
+      group_of_layer_(group_of_layer),
+      owner_(owner),
+      id_(id),
+      external_id_(std::move(external_id)),
+      progress_(layout.layer_count),
+      chunk_runs_(layout.groups.size()) {}
+
+void RequestSender::open(SendTarget target) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || target_) return;
+  target_ = std::move(target);
+  for (const CounterEntry& entry : target_->counters) posted_.push_back({entry.group, 0});
+  progress_.open(target_->sent);
+  if (bound_) {
+    try {
+      check_source();
+    } catch (const Error& error) {
+      fail_locked(Status(error.code(), error.what()), false);
+    }
+  }
+  pump_locked();
+}
+
+void RequestSender::bind(RequestPages pages, std::uint32_t cached_tokens,
+                         std::optional<ContextSlot> slot) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || !status_.ok()) return;
+  if (bound_) refuse(external_id_, "its pages are bound already");
+  check_pages(layout_, {0, cached_tokens}, pages);
+  if (slot) check_context_slot(layout_, *slot);
+  if (target_ && cached_tokens > target_->prompt_tokens) {
+    refuse(external_id_, fmt::format("{} cached tokens are more than the prompt's {}",
+                                     cached_tokens, target_->prompt_tokens));
+  }
+  std::swap(pages_, pages);
+  std::swap(context_slot_, slot);
+  try {
+    check_source();
+  } catch (...) {
+    std::swap(pages_, pages);
+    std::swap(context_slot_, slot);
+    throw;
+  }
+  bound_ = true;
+  progress_.begin(cached_tokens);
+}
+
+void RequestSender::check_source() const {
+  if (!target_) return;
+  check_pages(layout_, target_->sent, pages_);
+  if (target_->context_slot && !context_slot_) {
+    refuse(external_id_, "the decode node wants a context slot, and none was bound");
+  }
+}
+
+bool RequestSender::announce(TokenRange tokens, std::span<const LayerIndex> layers) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || !status_.ok()) return false;
+  if (!bound_) refuse(external_id_, "a step names it before bind_pages");
+  if (target_ && tokens.end > target_->prompt_tokens) {
+    refuse(external_id_, fmt::format("its chunk [{}, {}) goes beyond the prompt's {} tokens",
+                                     tokens.first, tokens.end, target_->prompt_tokens));
+  }
+  if (const auto fault = progress_.announce(tokens, layers); !fault.empty()) {
+    refuse(external_id_, fault);
+  }
+  return true;
+}
+
+void RequestSender::retract(TokenRange tokens, std::span<const LayerIndex> layers) {
+  const std::lock_guard lock(mutex_);
+  progress_.retract(tokens, layers);
+}
+
+void RequestSender::on_layer(StepId step, LayerIndex layer, TokenRange tokens,
+                             std::int64_t seen_ns) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || !status_.ok()) return;
+  if (!progress_.compute(layer, tokens, step, seen_ns)) {
+    fail_locked(Status(ErrorCode::kStepFailed,
+                       fmt::format("step {} computed tokens [{}, {}) of layer {}, but those before "
+                                   "them were discarded",
+                                   step.value(), tokens.first, tokens.end, layer.value())),
+                false);
+    return;
+  }
+  pump_locked();
+}
+
+void RequestSender::context_ready() {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || !status_.ok()) return;
+  if (!context_slot_) refuse(external_id_, "no context slot was bound");
+  context_ready_ = true;
+}
+
+void RequestSender::fail(Status reason, bool told) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(std::move(reason), told);
+}
+
+bool RequestSender::received() {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return true;
+  if (!target_ || !(target_->sends_nothing() || everything_sent())) return false;
+  received_ = true;
+  end_if_done();
+  return true;
+}
+
+void RequestSender::pump() {
+  const std::lock_guard lock(mutex_);
+  pump_locked();
+}
+
+bool RequestSender::resume() {
+  const std::lock_guard lock(mutex_);
+  waiting_ = false;
+  return pump_locked();
+}
+
+bool RequestSender::pump_locked() {
+  if (ended_ || !status_.ok() || !target_ || !bound_) return true;
+  for (;;) {
+    while (!due_.empty()) {
+      const Status status = submit(due_.front());
+      if (status.code() == ErrorCode::kQueueFull) {
+        if (waiting_) return false;
+        // Once registered, it tries again, since all that filled the queue may be over by now.
+        waiting_ = true;
+        target_->peer->send->gate->wait(shared_from_this());
+      } else if (!status.ok()) {
+        fail_locked(status, false);
+        return true;
+      } else {
+        due_.pop_front();
+      }
+    }
+    if (!prepare_next()) break;
+  }
+  end_if_done();
+  return true;
+}
+
+bool RequestSender::prepare_next() {
+  const SendRoute& route = *target_->peer->send;
+  if (const auto part = progress_.take()) {
+    const CacheGroupIndex group = group_of_layer_[part->layer.value()];
+    const auto& runs =
+        chunk_runs_.runs(route.plan, group, target_->sent, part->tokens, pages_, target_->pages);
+    writes_.clear();
+    route.writer.append(part->layer, runs, writes_);
+    if (!writes_.empty()) {
+      report_.layers.push_back({part->step, part->layer, part->seen_ns, 0, 0});
+    }
+    for (RegionWrites& writes : writes_) prepare(std::move(writes), report_.layers.size() - 1);
+    return true;
+  }
+  if (target_->context_slot && context_ready_ && !context_sent_) {
+    context_sent_ = true;
+    prepare(context_writes(route.plan, *context_slot_, *target_->context_slot), kNoPart);
+    return true;
+  }
+  return false;
+}
+
+void RequestSender::prepare(RegionWrites writes, std::size_t part) {
+  if (writes.runs.empty()) return;
+  const SendRoute& route = *target_->peer->send;
+  const DeviceGroupId group = route.plan.target().ranks[writes.target_rank.value()].device_group;
+  const auto counter =
+      std::find_if(target_->counters.begin(), target_->counters.end(),
+                   [group](const CounterEntry& entry) { return entry.group == group; });
+  WriteList list;
+  list.source = writes.source_region;
+  list.target = route.regions.at(writes.target_region);
+  list.counter = counter->counter;
+  list.runs = std::move(writes.runs);
+  due_.push_back(
+      {std::move(list), static_cast<std::size_t>(counter - target_->counters.begin()), part});
+}
+
+Status RequestSender::submit(Due& due) {
+  WriteCallback done = [self = shared_from_this(), gate = target_->peer->send->gate,
+                        group = due.target_group,
+                        part = due.part](const Status& status, const WriteReport& report) {
+    self->on_written(group, part, status, report);
+    gate->on_completion();
+  };
+  ++outstanding_;
+  Status status = engine_.submit(target_->peer->id, due.list, FullQueue::kRefuse, std::move(done));
+  if (!status.ok()) --outstanding_;
+  return status;
+}
+
+void RequestSender::on_written(std::size_t target_group, std::size_t part, const Status& status,
+                               const WriteReport& report) {
+  const std::lock_guard lock(mutex_);
+  --outstanding_;
+  posted_[target_group].units += report.units_posted;
+  report_.bytes += report.bytes_posted;
+  report_.units += report.units_posted;
+  report_.writes += report.writes_posted;
+  if (part != kNoPart) {
+    LayerTiming& timing = report_.layers[part];
+    if (timing.first_post_ns == 0 || report.first_post_ns < timing.first_post_ns) {
+      timing.first_post_ns = report.first_post_ns;
+    }
+    timing.last_completion_ns = std::max(timing.last_completion_ns, report.last_completion_ns);
+  }
+  if (!status.ok()) fail_locked(status, false);
+  end_if_done();
+}
+
+void RequestSender::fail_locked(Status reason, bool told) {
+  if (ended_ || !status_.ok()) return;
+  status_ = std::move(reason);
+  due_.clear();
+  if (!told) owner_.sender_cancelled(shared_from_this(), status_);
+  end_if_done();
+}
+
+bool RequestSender::everything_sent() const {
+  return target_ && bound_ && due_.empty() && progress_.complete() &&
+         (!target_->context_slot || context_sent_);
+}
+
+void RequestSender::end_if_done() {
+  if (ended_ || outstanding_ > 0) return;
+  if (status_.ok() && !everything_sent() && !received_) return;
+  ended_ = true;
+  pages_ = {};
+  chunk_runs_ = ChunkRuns(0);
+  // A gate may still hold this sender, and the peer holds the gate.
+  target_.reset();
+  owner_.sender_ended(shared_from_this(), {status_, std::move(report_), posted_});
+}
+
+}  // namespace kvrail

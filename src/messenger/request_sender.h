@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvrail/error.h"
+#include "kvrail/ids.h"
+#include "kvrail/prefill_scheduler.h"
+#include "kvrail/transfer_engine.h"
+#include "kvrail/transfer_plan.h"
+#include "messenger/attached_peer.h"
+#include "messenger/chunk_runs.h"
+#include "messenger/layer_progress.h"
+#include "wire/message.h"
+
+namespace kvrail {
+
+class RequestSender;
+
+// Where a request's pages go: what the decode node asked for.
+struct SendTarget {
+  std::shared_ptr<const AttachedPeer> peer;
+  std::uint64_t wire_id = 0;
+  std::uint32_t prompt_tokens = 0;
+  TokenRange sent;
+  RequestPages pages;
+  std::optional<ContextSlot> context_slot;
+  std::vector<CounterEntry> counters;
+
+  bool sends_nothing() const { return sent.empty() && !context_slot; }
+};
+
+// How a request ended at its source.
+struct SendEnd {
+  Status status;
+  SendReport report;
+  std::vector<UnitsEntry> posted;  // per device group of the decode node; final
+};
+
+// Who is told. Called with the sender's lock held, by any thread: it must only queue.
+class SenderOwner {
+ public:
+  virtual ~SenderOwner() = default;
+  // Before the end, when something other than the engine itself gave the request up.
+  virtual void sender_cancelled(std::shared_ptr<RequestSender> sender, const Status& reason) = 0;
+  // Once: nothing reads the source pages any more, and nothing more is posted.
+  virtual void sender_ended(std::shared_ptr<RequestSender> sender, SendEnd end) = 0;
+};
+
+// The prefill side of one request, from its announcement to the release of its pages.
+//
+// Invariants
+//  1. What LayerProgress hands out is submitted once, or never if the request fails first.
+//  2. It ends once, and only while no submission of it is outstanding.
+//  3. Pages, plan and progress are dropped when it ends.
+//
+// Threads: any. Lock order: the watcher's, then a sender's, then a gate's or the engine's. The lock
+// is taken per layer and chunk, never per page.
+class RequestSender : public std::enable_shared_from_this<RequestSender> {
+ public:
+  RequestSender(TransferEngine& engine, const KvLayout& layout,
+                const std::vector<CacheGroupIndex>& group_of_layer, SenderOwner& owner,
+                RequestId id, std::string external_id);
+
+  RequestId id() const { return id_; }
+  const std::string& external_id() const { return external_id_; }
+
+  // The decode node's request; once. Fails the request if its pages, bound before, do not fit.
+  void open(SendTarget target);
+  // The source pages; once. Throws Error (kInvalidArgument). Posts nothing: pump() does.
+  void bind(RequestPages pages, std::uint32_t cached_tokens, std::optional<ContextSlot> slot);
+
+  // A step will compute `tokens`. Throws Error (kInvalidArgument). False if the request has ended.
+  bool announce(TokenRange tokens, std::span<const LayerIndex> layers);
+  void retract(TokenRange tokens, std::span<const LayerIndex> layers);
+  // A layer of a chunk is computed.
+  void on_layer(StepId step, LayerIndex layer, TokenRange tokens, std::int64_t seen_ns);
+  void context_ready();
+
+  // Gives the request up; the first reason stands. `told`: the engine knows, since it says so.
+  void fail(Status reason, bool told);
+  // The decode node has all it wants. False if there is more to send: then it cannot be true.
+  bool received();
+
+  // Submits what is due.
+  void pump();
+  // The same, when a gate lets it try again. False if it waits again.
+  bool resume();
+
+ private:
+  // A submission that is due.
+  struct Due {
+    WriteList list;
+    std::size_t target_group = 0;  // index into posted_
+    std::size_t part = kNoPart;    // index into report_.layers
+  };
+  static constexpr std::size_t kNoPart = ~std::size_t{0};
+
+  bool pump_locked();
+  bool prepare_next();
+  void prepare(RegionWrites writes, std::size_t part);
+  Status submit(Due& due);
+  void on_written(std::size_t target_group, std::size_t part, const Status& status,
+                  const WriteReport& report);
+  void fail_locked(Status reason, bool told);
+  void check_source() const;
+  bool everything_sent() const;
+  void end_if_done();
+
+  // Constant after construction.
+  TransferEngine& engine_;
+  const KvLayout& layout_;
+  const std::vector<CacheGroupIndex>& group_of_layer_;
+  SenderOwner& owner_;
+  const RequestId id_;
+  const std::string external_id_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::optional<SendTarget> target_;
+  bool bound_ = false;
+  RequestPages pages_;
+  std::optional<ContextSlot> context_slot_;
+  bool context_ready_ = false;
+  bool context_sent_ = false;
+  bool received_ = false;
+  LayerProgress progress_;
+  ChunkRuns chunk_runs_;
+  std::deque<Due> due_;  // of one part, the rest of which the queue had no room for
+  std::vector<RegionWrites> writes_;
+  bool waiting_ = false;  // at the gate
+  std::uint32_t outstanding_ = 0;
+  Status status_;  // why it fails
+  bool ended_ = false;
+  std::vector<UnitsEntry> posted_;
+  SendReport report_;
+};
+
+}  // namespace kvrail
