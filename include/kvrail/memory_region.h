@@ -13,9 +13,10 @@ class RegionHolder;
 
 // Memory registered with every rail of one device group; deregistered when destroyed.
 //
-// Ownership: the memory stays the caller's and must outlive the region. The region may outlive its
-// engine. Threads: any thread, one at a time. Registration and deregistration run on the device
-// group's worker between posts and so pause that group.
+// Ownership: the memory stays the caller's and must outlive the region; the region must outlive the
+// submissions that name it as their source. It may outlive its engine. Threads: any thread, one at
+// a time. Registration and deregistration run on the device group's worker between posts and so
+// pause that group.
 class MemoryRegion {
  public:
   MemoryRegion() = default;

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "kvrail/ids.h"
 
 namespace kvrail {
+
+// Of one node; more are refused, from options and from peers alike.
+inline constexpr std::size_t kMaxDeviceGroups = 64;
+inline constexpr std::size_t kMaxRailsPerGroup = 64;
 
 // Rails of each device group of a node, for one provider.
 using RailCounts = std::vector<std::uint16_t>;

@@ -14,8 +14,6 @@ enum class Kind : std::uint8_t { kOffer = 1, kAnswer = 2, kConfirm = 3, kRegion 
 constexpr std::uint32_t kMagic = 0x4c52564b;  // "KVRL"
 constexpr std::uint16_t kVersion = 1;
 constexpr std::size_t kMaxProviders = 8;
-constexpr std::size_t kMaxGroups = 64;
-constexpr std::size_t kMaxRails = 256;
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kMaxReason = 1024;
 constexpr std::size_t kMaxEndpoint = 1024;
@@ -91,9 +89,9 @@ NodeLinks get_links(ByteReader& reader, Kind kind) {
   NodeLinks links;
   links.receive_credit = reader.get<std::uint32_t>();
   links.process_id = reader.get<std::uint32_t>();
-  links.groups.resize(get_count(reader, kind, kMaxGroups));
+  links.groups.resize(get_count(reader, kind, kMaxDeviceGroups));
   for (auto& rails : links.groups) {
-    rails.resize(get_count(reader, kind, kMaxRails));
+    rails.resize(get_count(reader, kind, kMaxRailsPerGroup));
     for (LinkAddress& link : rails) {
       link.endpoint = reader.get_blob(kMaxEndpoint);
       link.grant_key = reader.get<std::uint64_t>();
@@ -131,9 +129,9 @@ Offer Offer::parse(std::span<const std::byte> bytes) {
   offer.providers.resize(get_count(reader, Kind::kOffer, kMaxProviders));
   for (ProviderRails& provider : offer.providers) {
     provider.name = reader.get_text(kMaxName);
-    provider.rails.resize(get_count(reader, Kind::kOffer, kMaxGroups));
+    provider.rails.resize(get_count(reader, Kind::kOffer, kMaxDeviceGroups));
     for (std::uint16_t& count : provider.rails) {
-      count = static_cast<std::uint16_t>(get_count(reader, Kind::kOffer, kMaxRails));
+      count = static_cast<std::uint16_t>(get_count(reader, Kind::kOffer, kMaxRailsPerGroup));
     }
   }
   close(Kind::kOffer, reader);
@@ -197,7 +195,7 @@ RegionDescriptor RegionDescriptor::parse(std::span<const std::byte> bytes) {
   region.providers.resize(get_count(reader, Kind::kRegion, kMaxProviders));
   for (ProviderKeys& provider : region.providers) {
     provider.provider = reader.get_text(kMaxName);
-    provider.rails.resize(get_count(reader, Kind::kRegion, kMaxRails));
+    provider.rails.resize(get_count(reader, Kind::kRegion, kMaxRailsPerGroup));
     for (RailKey& rail : provider.rails) {
       rail.key = reader.get<std::uint64_t>();
       rail.base = reader.get<std::uint64_t>();

@@ -74,6 +74,13 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
   RunCursor next = submission.cursor;
   BuiltWrite write;
   if (next.next_run == submission.list.runs.size()) return Posting::kDone;
+  if (submission.source->registrations.empty()) {
+    submission.status = {ErrorCode::kInvalidArgument,
+                         fmt::format("source region {} was destroyed before it was sent: it must "
+                                     "outlive its submissions",
+                                     submission.list.source.value())};
+    return Posting::kFailed;
+  }
   Channel* channel = choose_channel();
   if (channel == nullptr) return Posting::kBusy;
   build_next_write(submission.list.runs, settings_.limits, next, write);

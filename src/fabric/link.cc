@@ -8,6 +8,9 @@
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
+#ifdef KVRAIL_HAVE_FI_OPT_EFA_EMULATED_WRITE
+#include <rdma/fi_ext.h>
+#endif
 
 #include "fabric/socket_cut.h"
 
@@ -87,6 +90,19 @@ LinkAddress Link::address() const {
   address.grant_key = fi_mr_key(grant_region_.get());
   address.grant_base = rail_.remote_base(reinterpret_cast<const std::byte*>(grant_words_.get()));
   return address;
+}
+
+bool Link::writes_are_emulated() const {
+#ifdef KVRAIL_HAVE_FI_OPT_EFA_EMULATED_WRITE
+  bool emulated = false;
+  std::size_t length = sizeof emulated;
+  // Other providers do not know the option.
+  return fi_getopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_EMULATED_WRITE, &emulated,
+                   &length) == 0 &&
+         emulated;
+#else
+  return false;
+#endif
 }
 
 WriteSlot* Link::take_slot() {

@@ -56,6 +56,10 @@ class Link {
 
   const Rail& rail() const { return rail_; }
   LinkAddress address() const;
+  // Whether the provider carries out writes in software at the target (efa without RDMA writes): no
+  // byte is wrong, but the target's core copies them.
+  bool writes_are_emulated() const;
+
   // A free slot, or null. It goes back by free_slot, or through the completion of what was posted.
   WriteSlot* take_slot();
   void free_slot(WriteSlot* slot);

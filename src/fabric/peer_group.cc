@@ -26,6 +26,10 @@ PeerGroup::PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>
         *rails[rail], Link::Settings{settings_.queue_depth, settings_.receive_credit,
                                      channels_out_of(settings_.outbound, settings_.group, index)}));
   }
+  if (links_.front()->writes_are_emulated()) {
+    logger_->warning("rail {} emulates writes in software: expect a fraction of the NIC's speed",
+                     links_.front()->rail().name());
+  }
 }
 
 PeerGroup::~PeerGroup() = default;

@@ -73,7 +73,7 @@ class PeerGroup {
   const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
 
   // The fence, and the end of everything that is open here. Submissions whose source the peer may
-  // still read stay open until source_is_free().
+  // still read, unless it has closed its links or is dead, stay open until source_is_free().
   void close(bool peer_is_gone);
   bool is_closed() const { return closed_; }
   void source_is_free();

@@ -98,12 +98,13 @@ void PeerTable::close(PeerId peer, ClosedCallback closed) {
 
 void PeerTable::close_groups(const PeerPtr& record, bool remote_closed) {
   release_left_locks(*record, kEndOfProcessMs);
+  const bool source_is_free = remote_closed || process_has_ended(*record, 0);
   record->groups_open.store(record->groups.size(), std::memory_order_relaxed);
   for (std::size_t group = 0; group < workers_.size(); ++group) {
     Worker& worker = *workers_[group];
-    worker.post([this, &worker, record, remote_closed, group] {
+    worker.post([this, &worker, record, source_is_free, group] {
       const auto& peer_group = record->groups[group];
-      peer_group->close(remote_closed);
+      peer_group->close(source_is_free);
       if (!peer_group->is_over()) {
         record->groups_parked.fetch_add(1, std::memory_order_relaxed);
         worker.park(peer_group, record->process.get(), [this, record] {

@@ -13,7 +13,6 @@ namespace {
 constexpr std::uint32_t kMaxQueueDepth = 4096;
 constexpr std::uint32_t kMaxReceiveCredit = 65'536;
 constexpr std::uint16_t kMaxRailsPerNic = 16;
-constexpr std::size_t kMaxDeviceGroups = 64;
 
 template <class T>
 void check_range(const char* setting, T value, T least, T most) {
@@ -80,6 +79,8 @@ void TransferEngineCore::start_workers() {
     settings.spin_us = options_.spin_us;
     for (const Provider& provider : providers_) {
       settings.providers.push_back({&provider, nics_of(provider, wanted)});
+      check_range<std::size_t>("nics times rails_per_nic of a device group",
+                               settings.providers.back().nics.size(), 1, kMaxRailsPerGroup);
     }
     workers_.push_back(std::make_unique<Worker>(settings, logger_));
   }
