@@ -104,6 +104,7 @@ void ControlLoop::stop_listening() {
 }
 
 bool ControlLoop::is_loopback(const std::string& host) {
+  if (host.empty()) return false;
   std::vector<asio::ip::tcp::endpoint> endpoints;
   try {
     endpoints = resolve({.host = host, .port = 0});

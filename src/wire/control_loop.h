@@ -49,9 +49,9 @@ class ControlLoop {
 
   using AcceptHandler = std::function<void(std::shared_ptr<ControlStream> stream)>;
   // Listens, resolves port 0, and returns HOST:PORT as bound. Blocks shortly (a host that is a name
-  // is looked up). A port that another process listens on is refused, one in TIME_WAIT is not.
-  // Throws Error: kAddressInUse, kInvalidArgument, kLimit. A stream that `on_accept` does not keep
-  // is closed.
+  // is looked up, and its first address taken). A port that another process listens on is refused,
+  // one in TIME_WAIT is not. Throws Error: kAddressInUse, kInvalidArgument, kLimit. A stream that
+  // `on_accept` does not keep is closed.
   std::string listen(const std::string& host_port, AcceptHandler on_accept);
   // Ends all listening; accepted streams stay.
   void stop_listening();

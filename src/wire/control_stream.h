@@ -15,30 +15,36 @@ class ControlLoop;
 // One TCP connection that carries Messages, each preceded by its length (32 bits, little endian).
 //
 // Threads: all calls and all handlers on the ControlLoop's thread, except send_wake(), which any
-// thread may call and which allocates nothing that waits.
-// Ownership: shared; an open stream keeps itself alive until it is closed or lost.
+// thread may call and which does not wait.
+// Ownership: shared; from the first start() or send() on, an open stream keeps itself alive until
+// it is closed or lost. One that nobody holds before is closed.
 class ControlStream : public std::enable_shared_from_this<ControlStream> {
  public:
   struct Handlers {
     std::function<void(Message message)> on_message;
-    // Once: end of stream, an error, a frame longer than allowed, or a message that does not decode
-    // (the reason says which). Never after close().
+    // Once: end of stream or an error (kPeerLost), a frame longer than allowed or a message that
+    // does not decode (kMalformed), or an on_message that threw (its code); the text says which.
+    // The stream is closed by then. Never after close(), never inside a call.
     std::function<void(const Status& reason)> on_lost;
   };
 
   virtual ~ControlStream() = default;
 
-  // Begins reading. Before it, messages wait in the socket.
+  // Begins reading; once. Before it, messages wait in the socket. Handlers may do anything with the
+  // stream; they are destroyed, on the loop's thread, when the stream is closed or lost.
   virtual void start(Handlers handlers) = 0;
 
-  // Queues a message. Never blocks; a peer that takes nothing while more than the limit of bytes is
-  // queued is lost (kPeerLost).
+  // Queues a message; what one handler queues leaves together. Never blocks. A peer that takes
+  // nothing while more than the limit of bytes is queued is lost (kPeerLost). So is the stream for
+  // a message that the wire does not carry: kInvalidArgument for values outside message_limits.h,
+  // kLimit above max_message_bytes. Callers that take values from outside try encode() first.
   virtual void send(const Message& message) = 0;
 
   // A Wake, from any thread; several that have not left yet are one.
   virtual void send_wake() = 0;
 
-  // Sends what is queued (for at most linger_ms), then closes. No handler is called after it.
+  // Sends what is queued and waits for the peer's end of stream, for at most linger_ms, then
+  // closes. No handler is called after it.
   virtual void close(std::uint32_t linger_ms = 0) = 0;
 
   // "127.0.0.1:4600", as connected.

@@ -96,7 +96,7 @@ void FrameReader::fail(std::uint32_t length) const {
                                end_ - begin_);
   if (length >= kMinMessageBytes && length <= max_message_bytes_) {
     throw Error(ErrorCode::kMalformed,
-                fmt::format("not a control message: its identifier is missing{}", guess(bytes)));
+                fmt::format("bytes that begin like no control message{}", guess(bytes)));
   }
   throw Error(ErrorCode::kMalformed,
               fmt::format("a frame of {} bytes, where {} to {} are allowed{}", length,

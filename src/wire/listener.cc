@@ -1,5 +1,6 @@
 #include "wire/listener.h"
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -24,7 +25,7 @@ constexpr std::chrono::milliseconds kRetryDelay{100};
                             "another port, or port 0 for any free one",
                             where));
   }
-  if (error == std::errc::address_not_available) {
+  if (error.value() == EADDRNOTAVAIL) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("cannot listen on {}: this host has no such address; choose one of its "
                             "own, or 0.0.0.0 or [::] for all",
@@ -82,8 +83,8 @@ void Listener::on_accepted(const asio::error_code& error, tcp::socket socket) {
   if (error == asio::error::connection_aborted) return accept();
   if (error) return retry_later(error);
   in_trouble_ = false;
-  auto stream = std::make_shared<TcpStream>(core_, std::move(socket));
-  core_->call("on_accept", [&] { on_accept_(std::move(stream)); });
+  core_->call("on_accept",
+              [&] { on_accept_(std::make_shared<TcpStream>(core_, std::move(socket))); });
   if (!stopped_) accept();
 }
 

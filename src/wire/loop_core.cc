@@ -54,6 +54,7 @@ void LoopCore::stop() {
     work_.reset();
   });
   thread_.join();
+  ended_.store(true, std::memory_order_relaxed);
 }
 
 void LoopCore::run() {

@@ -32,7 +32,8 @@ class LoopMember {
 // What the parts of a ControlLoop share: the io_context, its thread, the limits and the members.
 // Each part holds it, so the io_context outlives every socket and timer.
 //
-// Threads: io(), limits(), stopping() and on_thread() from any; the rest on the loop's thread.
+// Threads: io(), limits(), stopping(), ended() and on_thread() from any; the rest on the loop's
+// thread.
 class LoopCore {
  public:
   LoopCore(ControlLimits limits, ControlLoop::ReportHandler on_report);
@@ -46,6 +47,7 @@ class LoopCore {
   asio::io_context& io() { return io_; }
   const ControlLimits& limits() const { return limits_; }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
   bool on_thread() const { return thread_checker_.is_current(); }
   // The bytes of a Wake, with its length.
   const std::vector<std::byte>& wake_frame() const { return wake_frame_; }
@@ -73,6 +75,7 @@ class LoopCore {
   std::vector<std::shared_ptr<Listener>> listeners_;
   // Only says that handlers need not run any more; joining the thread orders everything else.
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> ended_{false};
   ThreadChecker thread_checker_;
   std::thread thread_;
 };

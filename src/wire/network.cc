@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include <fmt/format.h>
 #include <asio/io_context.hpp>
 
@@ -45,8 +47,8 @@ std::string unresolved_text(const std::string& host, const asio::error_code& err
 }
 
 bool is_exhaustion(const asio::error_code& error) {
-  return error == asio::error::no_descriptors ||
-         error == std::errc::too_many_files_open_in_system ||
+  // Asio names no ENFILE, and its category does not compare with std::errc.
+  return error == asio::error::no_descriptors || error.value() == ENFILE ||
          error == asio::error::no_buffer_space || error == asio::error::no_memory;
 }
 

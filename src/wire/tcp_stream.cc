@@ -45,6 +45,11 @@ std::shared_ptr<TcpStream> TcpStream::self() {
   return std::static_pointer_cast<TcpStream>(shared_from_this());
 }
 
+bool TcpStream::is_callable() const {
+  assert(core_->on_thread() || core_->ended());
+  return !core_->ended();
+}
+
 void TcpStream::hold() {
   if (self_) return;
   self_ = self();
@@ -52,8 +57,9 @@ void TcpStream::hold() {
 }
 
 void TcpStream::start(Handlers handlers) {
+  if (!is_callable()) return;
   if (state_ == State::kLingering || (state_ == State::kClosed && !lost_before_start_)) return;
-  assert(core_->on_thread() && !reading_);
+  assert(!reading_);
   handlers_ = std::move(handlers);
   if (lost_before_start_) {
     asio::post(core_->io(), [self = self()] {
@@ -116,6 +122,8 @@ Status TcpStream::deliver() {
   }
   delivering_ = false;
   if (state_ == State::kLingering || state_ == State::kClosed) {
+    // A handler that closed the stream and threw as well has no on_lost any more.
+    if (!fault.ok()) core_->report(fault);
     drop_handlers();
     return {};
   }
@@ -123,8 +131,7 @@ Status TcpStream::deliver() {
 }
 
 void TcpStream::send(const Message& message) {
-  if (state_ != State::kOpen) return;
-  assert(core_->on_thread());
+  if (!is_callable() || state_ != State::kOpen) return;
   const std::size_t before = queued_.size();
   try {
     append(message);
@@ -231,12 +238,9 @@ void TcpStream::on_written(const asio::error_code& error, std::size_t size_bytes
 }
 
 void TcpStream::close(std::uint32_t linger_ms) {
-  if (state_ == State::kClosed) {
-    lost_before_start_.reset();
-    return;
-  }
-  assert(core_->on_thread());
+  if (!is_callable()) return;
   const auto keep = self();
+  lost_before_start_.reset();
   if (state_ == State::kOpen && linger_ms > 0) {
     linger(linger_ms);
   } else if (state_ != State::kLingering || linger_ms == 0) {

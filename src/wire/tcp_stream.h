@@ -40,6 +40,8 @@ class TcpStream final : public ControlStream, private LoopMember {
   };
 
   std::shared_ptr<TcpStream> self();
+  // On the loop's thread; false after the loop has ended.
+  bool is_callable() const;
   // From the first operation on, the stream keeps itself alive until close_now().
   void hold();
   void shut_down() override;
