@@ -53,7 +53,10 @@ WriteOutcome FabricLane::submit(CounterId counter, std::vector<WriteRun> runs) {
   const Status status =
       route_.sender.submit(route_.receiver_at_sender, list(counter, std::move(runs)),
                            FullQueue::kBlock, report_to(outcome));
-  EXPECT_TRUE(status.ok()) << to_string(status.code()) << ": " << status.text();
+  if (!status.ok()) {
+    ADD_FAILURE() << to_string(status.code()) << ": " << status.text();
+    outcome->report({status, {}});
+  }
   return outcome;
 }
 

@@ -37,7 +37,8 @@ std::vector<WriteRun> random_runs(std::mt19937_64& random, std::uint64_t source_
     if (target + size > target_bytes) break;
     const std::uint32_t least = least_units(size);
     const auto units = static_cast<std::uint32_t>(
-        between(random, least, std::max<std::uint64_t>(least, limits.max_units)));
+        between(random, least,
+                std::max<std::uint64_t>(least, std::min<std::uint64_t>(limits.max_units, size))));
     runs.push_back({source, target, size, units});
     source += size;
     target += size;

@@ -1,0 +1,129 @@
+#include <iostream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/fabric_pair.h"
+
+namespace kvrail {
+namespace {
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+class Churn : public FabricTest {};
+
+void compare(const ProcessUsage& before, const ProcessUsage& after) {
+  EXPECT_LE(after.descriptors, before.descriptors + 4);
+  EXPECT_LE(after.threads, before.threads);
+  // Sanitizers keep freed memory for a while.
+  if (!kSanitized) {
+    EXPECT_LE(after.resident_bytes, before.resident_bytes + 8 * kMiB);
+  }
+}
+
+TEST_P(Churn, PeersThatComeAndGoLeaveNothingBehind) {
+  LocalNode local(engine_options(GetParam()));
+  std::unique_ptr<FabricNode> other;
+  if (GetParam().two_processes()) {
+    other = std::make_unique<RemoteNode>(engine_options(GetParam()));
+  } else {
+    other = std::make_unique<LocalNode>(engine_options(GetParam()));
+  }
+  constexpr int kPeers = scaled(300);
+  constexpr int kSettled = kPeers / 4;
+  ProcessUsage local_before;
+  ProcessUsage other_before;
+  for (int i = 0; i < kPeers; ++i) {
+    SCOPED_TRACE(testing::Message() << "peer " << i);
+    if (i == kSettled) {
+      local_before = local.usage();
+      other_before = other->usage();
+    }
+    FabricConnection connection(local, *other);
+    FabricLane lane(connection.forward(), {64 * 1024, 128 * 1024, {}, {}});
+    ASSERT_TRUE(lane.works());
+    ASSERT_TRUE(connection.close());
+    lane.remove();
+  }
+  const ProcessUsage local_after = local.usage();
+  compare(local_before, local_after);
+  compare(other_before, other->usage());
+  RecordProperty("descriptors", static_cast<int>(local_after.descriptors));
+  RecordProperty("resident_growth_bytes",
+                 static_cast<int>(local_after.resident_bytes - local_before.resident_bytes));
+  EXPECT_TRUE(local.stats().peers.empty());
+}
+
+// Engines that come and go leave nothing behind either.
+TEST_P(Churn, EnginesThatComeAndGo) {
+  ProcessUsage before;
+  constexpr int kEngines = scaled(48);
+  for (int i = 0; i < kEngines; ++i) {
+    if (i == kEngines / 3) before = process_usage();
+    LocalNode first(engine_options(GetParam()));
+    LocalNode second(engine_options(GetParam()));
+    FabricConnection connection(first, second);
+    FabricLane lane(connection.forward(), {64 * 1024, 128 * 1024, {}, {}});
+    ASSERT_TRUE(lane.works());
+  }
+  compare(before, process_usage());
+}
+
+KVRAIL_CONFORMANCE(Churn);
+
+class ManyLinks : public FabricTest {};
+
+// What a link costs, with all of them open.
+TEST_P(ManyLinks, AThousandAtOnce) {
+  constexpr int kLinks = scaled(1000);
+  constexpr int kSample = 50;
+  const std::uint64_t limit = raise_descriptor_limit();
+  LocalNode first(engine_options(GetParam()));
+  LocalNode second(engine_options(GetParam()));
+  const ProcessUsage before = process_usage();
+  std::vector<std::unique_ptr<FabricConnection>> connections;
+  std::vector<FabricLane> lanes;
+  const auto memory_size = FabricLane::Size{4096, 8192, {}, {}};
+  for (int i = 0; i < kLinks; ++i) {
+    if (i == kSample) {
+      const std::uint64_t used = process_usage().descriptors - before.descriptors;
+      if (used * kLinks / kSample + 500 > limit) {
+        GTEST_SKIP() << kLinks << " links in one process need about " << used * kLinks / kSample
+                     << " descriptors, and the limit is " << limit << " (ulimit -n)";
+      }
+    }
+    connections.push_back(std::make_unique<FabricConnection>(first, second));
+    lanes.emplace_back(connections.back()->forward(), memory_size, i);
+    ASSERT_TRUE(lanes.back().works()) << "link " << i;
+  }
+  // All of them, again, at once.
+  std::vector<WriteOutcome> sent;
+  std::vector<CounterOutcome> reached;
+  for (FabricLane& lane : lanes) {
+    const CounterId counter = lane.take_counter();
+    const std::vector<WriteRun> runs = {{0, 0, 4096, 1}};
+    lane.note(runs);
+    reached.push_back(lane.expect(counter, 1));
+    sent.push_back(lane.submit(counter, runs));
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    ASSERT_TRUE(written(sent[i])) << "link " << i;
+    ASSERT_TRUE(counted(reached[i], 1)) << "link " << i;
+    ASSERT_TRUE(lanes[i].target_is_right()) << "link " << i;
+  }
+  const ProcessUsage after = process_usage();
+  // A test's own: two memory files per lane.
+  const auto descriptors = (after.descriptors - before.descriptors) / kLinks - 2;
+  const auto bytes = (after.resident_bytes - before.resident_bytes) / kLinks;
+  RecordProperty("descriptors_per_link_pair", static_cast<int>(descriptors));
+  RecordProperty("resident_bytes_per_link_pair", static_cast<int>(bytes));
+  std::cout << kLinks << " pairs of links: each holds " << descriptors << " descriptors and "
+            << bytes / 1024 << " KiB of resident memory, both ends and the test's own together\n";
+  for (const auto& connection : connections) ASSERT_TRUE(connection->close());
+  EXPECT_EQ(after.threads, before.threads);
+}
+
+KVRAIL_CONFORMANCE_ONE_PROCESS(ManyLinks);
+
+}  // namespace
+}  // namespace kvrail

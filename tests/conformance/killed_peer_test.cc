@@ -1,0 +1,106 @@
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/fabric_pair.h"
+
+namespace kvrail {
+namespace {
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+constexpr std::size_t kRuns = 4'000;
+constexpr std::uint64_t kSize = 16 * 1024;
+
+class KilledPeer : public FabricTest {
+ protected:
+  // What a control path does when its connection ends.
+  void peer_is_lost() {
+    const PeerId peer = pair_.connection().initiator().peer;
+    pair_.local().close_peer(peer, report_to(closed_));
+    pair_.local().confirm_remote_closed(peer);
+    ASSERT_TRUE(closed_->wait().has_value());
+  }
+
+  FabricPair pair_{GetParam()};
+  Bystander bystander_{GetParam(), pair_.local()};
+  ClosedOutcome closed_ = make_outcome<Closed>();
+};
+
+TEST_P(KilledPeer, TheTargetDies) {
+  auto lane = pair_.lane_to_other({4 * kMiB, kRuns * kSize, {}, {}});
+  const CounterId counter = lane.take_counter();
+  std::vector<WriteOutcome> sent;
+  for (std::size_t i = 0; i < 4; ++i) {
+    sent.push_back(lane.submit(counter, strided_runs(kRuns, kSize, kSize, 4 * kMiB)));
+  }
+  ASSERT_TRUE(poll_until([&] { return lane.peek(counter).units_arrived > 0; }));
+  pair_.remote().kill();
+  ASSERT_TRUE(bystander_.works());
+  peer_is_lost();
+  for (const auto& outcome : sent) {
+    ASSERT_TRUE(outcome->wait().has_value());
+    EXPECT_EQ(outcome->calls(), 1);
+  }
+  // Nobody reads the source any more: it can go.
+  pair_.local().deregister(lane.source_region().id);
+  ASSERT_TRUE(bystander_.works());
+  EXPECT_TRUE(lane.target().guards_intact());
+}
+
+TEST_P(KilledPeer, TheSenderDies) {
+  auto lane = pair_.lane_to_local({4 * kMiB, kRuns * kSize, {}, {}});
+  const CounterId counter = lane.take_counter();
+  const auto reached = lane.expect(counter, 1'000'000);
+  std::vector<WriteOutcome> sent;
+  for (std::size_t i = 0; i < 4; ++i) {
+    sent.push_back(lane.submit(counter, strided_runs(kRuns, kSize, kSize, 4 * kMiB)));
+  }
+  ASSERT_TRUE(poll_until([&] { return lane.peek(counter).units_arrived > 0; }));
+  pair_.remote().kill();
+  ASSERT_TRUE(bystander_.works());
+  peer_is_lost();
+  const auto result = reached->wait();
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.code(), ErrorCode::kLinkClosed);
+  EXPECT_EQ(reached->calls(), 1);
+  // The target belongs to its owner again.
+  lane.target().set(std::byte{0x3B});
+  const std::vector<std::byte> after(lane.target().size_bytes(), std::byte{0x3B});
+  EXPECT_TRUE(holds_for(std::chrono::milliseconds(100),
+                        [&] { return bool(same_bytes(after, lane.target().bytes())); }));
+  pair_.local().deregister(lane.target_region().id);
+  ASSERT_TRUE(bystander_.works());
+}
+
+// Both directions are under way, and nothing of the peer has been closed when the engine goes.
+TEST_P(KilledPeer, ThenTheEngineIsDestroyed) {
+  std::vector<FabricLane> lanes;
+  lanes.push_back(pair_.lane_to_other({4 * kMiB, kRuns * kSize, {}, {}}));
+  lanes.push_back(pair_.lane_to_local({4 * kMiB, kRuns * kSize, {}, {}}));
+  std::vector<WriteOutcome> sent;
+  for (FabricLane& lane : lanes) {
+    sent.push_back(lane.submit(lane.take_counter(), strided_runs(kRuns, kSize, kSize, 4 * kMiB)));
+  }
+  pair_.remote().kill();
+  pair_.local().destroy_engine();
+  EXPECT_EQ(sent[0]->calls(), 1);
+}
+
+// A restarted peer is another peer: it is introduced anew, and the dead one's links change nothing.
+TEST_P(KilledPeer, AnotherTakesItsPlace) {
+  auto lane = pair_.lane_to_other({4 * kMiB, 4 * kMiB, {}, {}});
+  ASSERT_TRUE(lane.works());
+  pair_.remote().kill();
+  RemoteNode next(engine_options(GetParam()));
+  FabricConnection connection(pair_.local(), next);
+  FabricLane next_lane(connection.forward(), {kMiB, 2 * kMiB, {}, {}});
+  ASSERT_TRUE(next_lane.works());
+  peer_is_lost();
+  ASSERT_TRUE(next_lane.works());
+  EXPECT_NE(connection.initiator().peer, pair_.connection().initiator().peer);
+}
+
+KVRAIL_CONFORMANCE_TWO_PROCESSES(KilledPeer);
+
+}  // namespace
+}  // namespace kvrail

@@ -1,0 +1,10 @@
+#include <gtest/gtest.h>
+
+#include "support/fabric_agent.h"
+
+// KVRAIL_TEST_PROVIDERS names the providers to test, such as "tcp,shm".
+int main(int argc, char** argv) {
+  if (kvrail::is_fabric_agent(argc, argv)) return kvrail::run_fabric_agent();
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
