@@ -1,0 +1,250 @@
+#include "support/kv_node.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "support/process_deadline.h"
+
+namespace kvrail {
+namespace {
+
+constexpr std::byte kCanary{0xC5};
+// Never touched, on both sides of every rank's memory.
+constexpr std::size_t kMargin = 256;
+
+std::byte content(std::uint32_t seed, std::uint32_t layer, std::uint32_t tensor, std::uint32_t head,
+                  std::uint32_t token, std::uint32_t byte) {
+  std::uint32_t x = seed * 2654435761u;
+  for (const std::uint32_t part : {layer, tensor, head, token, byte}) {
+    x = (x ^ (part + 1)) * 2246822519u;
+    x ^= x >> 15;
+  }
+  return static_cast<std::byte>(x);
+}
+
+std::string to_line(const Event& event) {
+  struct Text {
+    std::string operator()(const PrefillRequestedEvent& e) const {
+      return fmt::format("prefill_requested {}", e.request.external_id);
+    }
+    std::string operator()(const CancelledEvent& e) const {
+      return fmt::format("cancelled {}", to_string(e.reason.code()));
+    }
+    std::string operator()(const PagesReleasedEvent& e) const {
+      return fmt::format("pages_released {}", to_string(e.result.code()));
+    }
+    std::string operator()(const ReadyEvent&) const { return "ready"; }
+    std::string operator()(const FailedEvent& e) const {
+      return fmt::format("failed {}{}", to_string(e.reason.code()),
+                         e.quiescent ? ", quiescent" : "");
+    }
+    std::string operator()(const QuiescentEvent& e) const {
+      return e.how == Quiescence::kCounted ? "quiescent, counted" : "quiescent, proved";
+    }
+    std::string operator()(const PeerAttachedEvent&) const { return "peer_attached"; }
+    std::string operator()(const PeerLostEvent&) const { return "peer_lost"; }
+  };
+  return std::visit(Text{}, event);
+}
+
+}  // namespace
+
+KvNodeOptions::KvNodeOptions() {
+  cache.model.name = "tiny";
+  cache.model.layers = 3;
+  cache.model.kv_heads = 2;
+  cache.model.head_size = 4;
+  cache.model.element_bytes = 2;
+  cache.model.hidden_size = 24;
+  cache.page_tokens = 8;
+  cache.page_count = 32;
+  cache.context_slots = 4;
+  messenger.listen = "127.0.0.1:0";
+}
+
+KvNode::KvNode(KvNodeOptions options) : options_(std::move(options)) {
+  MessengerOptions settings = options_.messenger;
+  settings.node_name = options_.name;
+  settings.fabric.provider = options_.provider;
+  settings.fabric.device_groups.resize(options_.device_groups);
+  settings.fabric.log = [this](LogLevel, std::string_view line) {
+    const std::lock_guard lock(log_mutex_);
+    log_.emplace_back(line);
+  };
+  messenger_ = std::make_unique<KvMessenger>(std::move(settings));
+  counter_ = messenger_->make_layer_counter();
+
+  ranks_.resize(options_.cache.tensor_parallel);
+  std::vector<RankMemory> memory;
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    const std::uint64_t size = region_bytes(options_.cache, RankIndex(r));
+    ranks_[r].memory.assign(size + 2 * kMargin, kCanary);
+    ranks_[r].expected = ranks_[r].memory;
+    const DeviceGroupId group(static_cast<std::uint16_t>(r % options_.device_groups));
+    memory.push_back(
+        {messenger_->register_memory(group, ranks_[r].memory.data() + kMargin, size), group});
+  }
+  layout_ = make_kv_layout(options_.cache, memory);
+  messenger_->start(layout_, options_.prefills ? queue_.prefill() : nullptr,
+                    options_.decodes ? queue_.decode() : nullptr);
+}
+
+KvNode::~KvNode() { messenger_.reset(); }
+
+std::vector<std::string> KvNode::log() const {
+  const std::lock_guard lock(log_mutex_);
+  return log_;
+}
+
+RequestPages KvNode::pages(const std::vector<std::uint32_t>& numbers) {
+  RequestPages pages;
+  pages.by_group.emplace_back();
+  for (const std::uint32_t number : numbers) pages.by_group[0].emplace_back(number);
+  return pages;
+}
+
+void KvNode::put(Rank& rank, Image image, std::uint64_t offset, std::byte value) {
+  if (image != Image::kExpected) rank.memory[kMargin + offset] = value;
+  if (image != Image::kMemory) rank.expected[kMargin + offset] = value;
+}
+
+void KvNode::write(Image image, const TestPrompt& prompt, LayerIndex layer, TokenRange tokens) {
+  const CacheGroup& group = layout_.groups[0];
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const RankGroup& held = layout_.ranks[r].groups[0];
+    for (const TensorPlacement& place : held.placements) {
+      if (place.layer != layer) continue;
+      const TensorLayout& tensor = group.tensors[place.tensor];
+      const HeadRange heads = held.heads[place.tensor];
+      for (std::uint32_t token = tokens.first; token < tokens.end; ++token) {
+        const PageIndex page = prompt.pages.by_group[0].at(token / group.page_tokens);
+        const std::uint32_t slot = token % group.page_tokens;
+        for (std::uint32_t head = 0; head < heads.count; ++head) {
+          const std::uint64_t row = tensor.order == PageOrder::kHnd
+                                        ? std::uint64_t{head} * group.page_tokens + slot
+                                        : std::uint64_t{slot} * heads.count + head;
+          for (std::uint32_t byte = 0; byte < tensor.head_bytes; ++byte) {
+            put(ranks_[r], image,
+                place.base_offset_bytes + page.value() * place.page_stride_bytes +
+                    row * tensor.head_bytes + byte,
+                content(prompt.seed, layer.value(), place.tensor, heads.first + head, token, byte));
+          }
+        }
+      }
+    }
+  }
+}
+
+void KvNode::write_context(Image image, std::uint32_t seed, ContextSlot slot) {
+  const ContextLayout& context = layout_.context.value();
+  for (std::uint32_t byte = 0; byte < context.slot_bytes; ++byte) {
+    put(ranks_[context.rank.value()], image,
+        context.base_offset_bytes + slot.value() * context.slot_stride_bytes + byte,
+        content(seed, 0, 9, 9, 9, byte));
+  }
+}
+
+void KvNode::compute(const TestPrompt& prompt, LayerIndex layer, TokenRange tokens) {
+  write(Image::kBoth, prompt, layer, tokens);
+}
+
+void KvNode::compute_all_layers(const TestPrompt& prompt, TokenRange tokens) {
+  for (std::uint32_t layer = 0; layer < layout_.layer_count; ++layer) {
+    compute(prompt, LayerIndex(layer), tokens);
+  }
+}
+
+void KvNode::fill_context(std::uint32_t seed, ContextSlot slot) {
+  write_context(Image::kBoth, seed, slot);
+}
+
+StepId KvNode::begin_step(const std::vector<Chunk>& chunks) {
+  StepPlan plan;
+  for (const Chunk& chunk : chunks) plan.chunks.push_back({chunk.request, chunk.tokens});
+  return messenger_->begin_step(*counter_, plan);
+}
+
+void KvNode::run_step(StepId step, const std::vector<Chunk>& chunks) {
+  counter_->start(step);
+  for (std::uint32_t layer = 0; layer < layout_.layer_count; ++layer) {
+    for (const Chunk& chunk : chunks) compute(*chunk.prompt, LayerIndex(layer), chunk.tokens);
+    counter_->signal();
+  }
+}
+
+RequestId KvNode::request(PeerId peer, const std::string& external_id, const TestPrompt& prompt,
+                          std::uint32_t cached_tokens, std::optional<ContextSlot> context_slot) {
+  DecodeRequest request;
+  request.external_id = external_id;
+  request.prompt_tokens = prompt.tokens;
+  request.cached_tokens = cached_tokens;
+  request.pages = prompt.pages;
+  request.context_slot = context_slot;
+  request.payload = {std::byte{7}, std::byte(prompt.seed)};
+  return messenger_->request_prefill(peer, std::move(request));
+}
+
+void KvNode::expect(const TestPrompt& prompt, TokenRange tokens) {
+  for (std::uint32_t layer = 0; layer < layout_.layer_count; ++layer) {
+    write(Image::kExpected, prompt, LayerIndex(layer), tokens);
+  }
+}
+
+void KvNode::expect_context(std::uint32_t seed, ContextSlot slot) {
+  write_context(Image::kExpected, seed, slot);
+}
+
+std::string KvNode::find_fault() const {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const auto [is, must] =
+        std::mismatch(ranks_[r].memory.begin(), ranks_[r].memory.end(), ranks_[r].expected.begin());
+    if (is == ranks_[r].memory.end()) continue;
+    return fmt::format("{}: rank {}: byte {} of {} is {:#x} and must be {:#x}", options_.name, r,
+                       is - ranks_[r].memory.begin() - static_cast<std::ptrdiff_t>(kMargin),
+                       ranks_[r].memory.size() - 2 * kMargin, static_cast<unsigned>(*is),
+                       static_cast<unsigned>(*must));
+  }
+  return {};
+}
+
+void KvNode::fetch() {
+  while (auto event = queue_.poll()) events_.push_back(std::move(*event));
+}
+
+bool KvNode::has_event(std::size_t index) {
+  fetch();
+  return std::any_of(events_.begin(), events_.end(),
+                     [index](const Event& event) { return event.index() == index; });
+}
+
+Event KvNode::take_event(std::size_t index) {
+  const Deadline deadline;
+  while (!has_event(index)) {
+    pollfd entry{queue_.descriptor(), POLLIN, 0};
+    ::poll(&entry, 1, 100);
+    if (deadline.passed()) {
+      throw std::runtime_error(fmt::format("{}: no such event came in time; pending: {}",
+                                           options_.name, fmt::join(pending(), ", ")));
+    }
+  }
+  const auto found = std::find_if(events_.begin(), events_.end(),
+                                  [index](const Event& event) { return event.index() == index; });
+  Event event = std::move(*found);
+  events_.erase(found);
+  return event;
+}
+
+std::vector<std::string> KvNode::pending() {
+  fetch();
+  std::vector<std::string> lines;
+  for (const Event& event : events_) lines.push_back(to_line(event));
+  return lines;
+}
+
+}  // namespace kvrail
