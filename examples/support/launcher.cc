@@ -112,9 +112,7 @@ bool Launcher::read_until(const Done& done, std::chrono::milliseconds limit) {
 void Launcher::take(const Event& event) {
   const std::string kind = event.at("event");
   if (kind == "listening") addresses_.push_back(event.at("address"));
-  if (kind == "lost_peer" || (event.contains("ok") && !event.at("ok"))) {
-    fmt::print(stderr, "{}\n", to_line(event));
-  }
+  if (event.contains("ok") && !event.at("ok")) fmt::print(stderr, "{}\n", to_line(event));
   summary_.add(event);
 }
 
@@ -122,7 +120,8 @@ void Launcher::show_progress(bool last) {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   if (!last && Clock::now() < next_progress_) return;
   next_progress_ = Clock::now() + (terminal ? 100ms : 2000ms);
-  if (summary_.requests_received() == 0 && !last) return;
+  if (summary_.requests_received() == shown_ && !terminal) return;
+  shown_ = summary_.requests_received();
   fmt::print(stderr, "{}{} of {} requests received, {:.3f} GB{}", terminal ? "\r" : "",
              summary_.requests_received(), requests_, summary_.bytes_received() / 1e9,
              terminal && !last ? "" : "\n");

@@ -42,6 +42,7 @@ class Launcher {
   std::vector<std::unique_ptr<ChildProcess>> decodes_;
   std::vector<std::string> addresses_;
   std::chrono::steady_clock::time_point next_progress_{};
+  std::uint32_t shown_ = 0;  // requests, by the last progress line
 };
 
 }  // namespace mock_engine

@@ -29,7 +29,7 @@ kvrail::MessengerOptions messenger_options(const Options& options) {
 kvrail::KvCacheOptions cache_options(const Options& options) {
   kvrail::KvCacheOptions cache;
   cache.model = find_model(options.model);
-  cache.tensor_parallel = options.role == Role::kPrefill ? options.prefill_tp : options.decode_tp;
+  cache.tensor_parallel = options.tensor_parallel;
   cache.page_tokens = options.page_tokens;
   cache.page_count = 1;
   const auto page_bytes = static_cast<double>(kv_bytes_per_rank(cache) * cache.tensor_parallel);

@@ -37,10 +37,7 @@ void add_node_options(CLI::App& app, Options& options, std::string& slice) {
 void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, "Built-in shape or path of a config.json")
       ->capture_default_str();
-  app.add_option("--prefill-tp", options.prefill_tp, "Tensor-parallel ranks of a prefill node")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--decode-tp", options.decode_tp, "Tensor-parallel ranks of a decode node")
+  app.add_option("--tp", options.tensor_parallel, "Tensor-parallel ranks of a node")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--page-tokens", options.page_tokens, "Tokens of a page")

@@ -24,8 +24,7 @@ struct Options {
   std::uint32_t of = 1;
 
   std::string model = "Qwen3-Coder-480B";
-  std::uint32_t prefill_tp = 1;
-  std::uint32_t decode_tp = 1;
+  std::uint32_t tensor_parallel = 1;
   std::uint32_t page_tokens = 64;
   std::uint32_t pool_pages = 0;  // 0: as many as memory_gib holds
   double memory_gib = 4;         // of all nodes together where there is a launcher
@@ -41,8 +40,8 @@ struct Options {
   std::string provider = "auto";
   std::string bind_address = "127.0.0.1";
   std::uint16_t rails = 1;
-  std::uint32_t chunk_tokens = 1500;
-  double layer_ms = 4;
+  std::uint32_t chunk_tokens = 1000;
+  double layer_ms = 8;
 
   bool json = false;
 };

@@ -43,7 +43,13 @@ class TextFile {
 };
 
 TEST(BadInput, UnknownProvider) {
-  EXPECT_THAT(refusal({"--provider", "no-such-provider"}), HasSubstr("no-such-provider"));
+  EXPECT_THAT(refusal({"--provider", "no-such-provider"}),
+              AllOf(HasSubstr("no-such-provider"), HasSubstr("set provider to")));
+}
+
+TEST(BadInput, ProviderWithoutImmediates) {
+  EXPECT_THAT(refusal({"--provider", "udp"}),
+              AllOf(HasSubstr("provider 'udp'"), HasSubstr("counted writes"), HasSubstr("tcp")));
 }
 
 TEST(BadInput, AddressInUse) {
@@ -52,7 +58,7 @@ TEST(BadInput, AddressInUse) {
   ASSERT_TRUE(listening) << first.said();
   const std::string address = listening->at("address");
   EXPECT_THAT(refusal({"--role", "prefill", "--listen", address}),
-              AllOf(HasSubstr(address), HasSubstr("use")));
+              AllOf(HasSubstr(address), HasSubstr("another process")));
 }
 
 TEST(BadInput, AddressBeyondLoopback) {
@@ -70,6 +76,9 @@ TEST(BadInput, LayoutsThatDiffer) {
   EXPECT_THAT(refusal({"--role", "decode", "--model", "DeepSeek-R1", "--connect",
                        listening->at("address").get<std::string>()}),
               AllOf(HasSubstr("DeepSeek-R1"), HasSubstr("SmolLM2-135M")));
+  EXPECT_THAT(refusal({"--role", "decode", "--page-tokens", "32", "--connect",
+                       listening->at("address").get<std::string>()}),
+              AllOf(HasSubstr("page_tokens is 64"), HasSubstr("32 at the target")));
 }
 
 TEST(BadInput, ModelFileWithoutAKey) {
@@ -115,7 +124,7 @@ TEST(BadInput, OptionsThatDoNotGoTogether) {
 }
 
 TEST(BadInput, MoreRanksThanTheHeadsCanBeSharedBy) {
-  EXPECT_THAT(refusal({"--prefill-tp", "2"}), HasSubstr("3 KV heads"));
+  EXPECT_THAT(refusal({"--tp", "2"}), HasSubstr("3 KV heads"));
 }
 
 }  // namespace

@@ -78,9 +78,9 @@ TEST_P(Providers, DeliverTheFirstPagesLongBeforeThePassEnds) {
 INSTANTIATE_TEST_SUITE_P(OfThisHost, Providers, testing::Values("tcp", "shm"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(PrefillDecode, ChangesTheShardingOnTheWay) {
-  run(with(kSmall, {"--prefill-tp", "3", "--decode-tp", "1"}));
-  run(with(kSmall, {"--prefill-tp", "1", "--decode-tp", "3", "--rails", "2"}));
+TEST(PrefillDecode, MovesTheCachesOfTensorParallelRanksOverSeveralRails) {
+  run(with(kSmall, {"--provider", "tcp", "--tp", "3", "--rails", "2"}));
+  run(with(kSmall, {"--provider", "shm", "--tp", "6", "--rails", "2"}));
 }
 
 TEST(PrefillDecode, LetsThePrefillNodeBeginFirst) {
