@@ -122,7 +122,7 @@ void Launcher::show_progress(bool last) {
   next_progress_ = Clock::now() + (terminal ? 100ms : 2000ms);
   if (summary_.requests_received() == shown_ && !terminal) return;
   shown_ = summary_.requests_received();
-  fmt::print(stderr, "{}{} of {} requests received, {:.3f} GB{}", terminal ? "\r" : "",
+  fmt::print(stderr, "{}{} of {} requests ended, {:.3f} GB{}", terminal ? "\r" : "",
              summary_.requests_received(), requests_, summary_.bytes_received() / 1e9,
              terminal && !last ? "" : "\n");
 }
