@@ -122,12 +122,16 @@ void KvMessengerCore::start(KvLayout layout, PrefillScheduler* prefill, DecodeSc
 }
 
 std::string KvMessengerCore::describe() const {
-  std::string text =
-      fmt::format("node {}\n{}", identity_.node_name,
-                  listen_address_.empty() ? std::string("connects only: listen is empty")
-                                          : "listens on " + listen_address_);
-  if (engine_) text += "\n" + engine_->describe();
-  if (started_.load(std::memory_order_acquire)) text += "\n" + to_text(identity_.layout);
+  std::string text = fmt::format("node {}\n", identity_.node_name);
+  if (listen_address_.empty()) {
+    text += "connects only: listen is empty";
+  } else {
+    text += fmt::format("listens on {}", listen_address_);
+  }
+  if (engine_) text += fmt::format("\n{}", engine_->describe());
+  if (started_.load(std::memory_order_acquire)) {
+    text += fmt::format("\n{}", to_text(identity_.layout));
+  }
   return text;
 }
 

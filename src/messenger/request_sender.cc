@@ -54,13 +54,13 @@ void RequestSender::bind(RequestPages pages, std::uint32_t cached_tokens,
     refuse(external_id_, fmt::format("{} cached tokens are more than the prompt's {}",
                                      cached_tokens, target_->prompt_tokens));
   }
-  std::swap(pages_, pages);
-  std::swap(context_slot_, slot);
+  pages_ = std::move(pages);
+  context_slot_ = slot;
   try {
     check_source();
   } catch (...) {
-    std::swap(pages_, pages);
-    std::swap(context_slot_, slot);
+    pages_ = {};
+    context_slot_.reset();
     throw;
   }
   bound_ = true;
