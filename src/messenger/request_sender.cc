@@ -13,6 +13,13 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("request {}: {}", external_id, why));
 }
 
+// A write that fails makes the links useless, and with them the peer, of which the session tells
+// at the same time: the request names the same cause whoever is first.
+Status as_loss(const AttachedPeer& peer, const Status& status) {
+  if (status.code() == ErrorCode::kInvalidArgument) return status;
+  return {ErrorCode::kPeerLost, fmt::format("{} is lost: {}", peer.label, status.text())};
+}
+
 }  // namespace
 
 RequestSender::RequestSender(TransferEngine& engine, const KvLayout& layout,
@@ -152,7 +159,7 @@ bool RequestSender::pump_locked() {
         waiting_ = true;
         target_->peer->send->gate->wait(shared_from_this());
       } else if (!status.ok()) {
-        fail_locked(status, false);
+        fail_locked(as_loss(*target_->peer, status), false);
         return true;
       } else {
         due_.pop_front();
@@ -230,7 +237,7 @@ void RequestSender::on_written(std::size_t target_group, std::size_t part, const
     }
     timing.last_completion_ns = std::max(timing.last_completion_ns, report.last_completion_ns);
   }
-  if (!status.ok()) fail_locked(status, false);
+  if (!status.ok()) fail_locked(as_loss(*target_->peer, status), false);
   end_if_done();
 }
 
