@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <future>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -113,6 +115,23 @@ TEST_F(StreamCloseTest, LingeringIsBounded) {
   // The rest is not sent: what had not left is gone.
   EXPECT_TRUE(client.wait_for_end());
   EXPECT_TRUE(handlers_alive.expired());
+}
+
+TEST_F(StreamCloseTest, LastWordsBeforeAResetAreDelivered) {
+  std::optional<RawClient> client(acceptor_.address());
+  ASSERT_TRUE(acceptor_.wait_for_streams(1));
+  const auto stream = acceptor_.stream(0);
+  run_on(acceptor_.loop(), [&] { stream->send(kMessage); });
+  std::byte unread{};
+  ASSERT_EQ(::recv(client->fd(), &unread, 1, MSG_PEEK), 1);
+  run_on(acceptor_.loop(), [&] {
+    client->send(frame_of(GoodbyeMessage{.code = ErrorCode::kShutDown, .reason = "end"}));
+    client.reset();  // a reset, since it has not read everything
+    stream->send(kMessage);
+  });
+  ASSERT_TRUE(acceptor_.record(0).wait_for_loss());
+  EXPECT_EQ(acceptor_.record(0).loss()->code(), ErrorCode::kPeerLost);
+  EXPECT_EQ(acceptor_.record(0).messages().size(), 1u);
 }
 
 TEST_F(StreamCloseTest, HandlersAndStreamAreReleased) {
