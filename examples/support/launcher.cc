@@ -67,7 +67,12 @@ int Launcher::run() {
   show_progress(true);
 
   const Event summary = summary_.to_json(requests_);
-  std::puts(options_.json ? summary.dump().c_str() : to_table(summary).c_str());
+  if (options_.json) {
+    fmt::print("{}\n", summary.dump());
+  } else {
+    fmt::print("{}, {} prefill and {} decode {}\n{}", options_.model, options_.prefills,
+               options_.decodes, options_.decodes == 1 ? "node" : "nodes", to_table(summary));
+  }
   const int status = worst_exit_status();
   return status != 0 ? status : is_well(summary) ? 0 : 1;
 }
