@@ -25,7 +25,8 @@ class ImmediateFormat {
 
   constexpr std::uint32_t max_counter() const { return (1u << counter_bits()) - 1; }
   constexpr std::uint32_t pack(std::uint32_t tag, CounterId counter, std::uint32_t units) const {
-    return tag << (counter_bits() + kUnitBits) | counter.value() << kUnitBits | units;
+    const std::uint32_t tagged = tag_bits_ == 0 ? 0 : tag << (counter_bits() + kUnitBits);
+    return tagged | counter.value() << kUnitBits | units;
   }
   constexpr std::uint32_t tag(std::uint32_t immediate) const {
     return tag_bits_ == 0 ? 0 : immediate >> (counter_bits() + kUnitBits);

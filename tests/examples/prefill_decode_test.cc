@@ -119,7 +119,7 @@ TEST(PrefillDecode, EndsWithATableForPeople) {
   Arguments arguments = kSmall;
   arguments.pop_back();  // --json
   ExampleProcess process(arguments);
-  EXPECT_EQ(process.wait(), 0);
+  ASSERT_EQ(process.wait(), 0) << process.said();
   for (const char* row : {"requests", "prompt tokens", "bytes", "units", "writes after merging",
                           "rate while transferring", "layer's signal to its first post",
                           "layer's signal to its last byte", "pass when first page landed",
