@@ -72,7 +72,7 @@ void LoopCore::run() {
 }
 
 void LoopCore::shut_down_members() {
-  listeners_.clear();
+  const auto listeners = std::exchange(listeners_, {});
   // Forgetting one member's handlers may end others.
   const std::vector<LoopMember*> members(members_.begin(), members_.end());
   for (LoopMember* const member : members) {
