@@ -50,12 +50,14 @@ ByteReader open(Kind kind, std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   if (reader.get<std::uint32_t>() != kMagic) refuse(kind, "it does not begin as one");
   const auto version = reader.get<std::uint16_t>();
+  const auto found = reader.get<std::uint8_t>();
+  if (!reader.ok()) refuse(kind, "it is cut short");
   if (version != kVersion) {
     throw Error(ErrorCode::kVersionMismatch,
                 fmt::format("the peer's {} has version {}, ours is {}: run the same kvrail on both",
                             name_of(kind), version, kVersion));
   }
-  if (reader.get<std::uint8_t>() != static_cast<std::uint8_t>(kind)) {
+  if (found != static_cast<std::uint8_t>(kind)) {
     refuse(kind, "it is another kind of descriptor");
   }
   return reader;

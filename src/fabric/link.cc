@@ -1,5 +1,7 @@
 #include "fabric/link.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -12,6 +14,8 @@
 #include <rdma/fi_ext.h>
 #endif
 
+#include "fabric/shm_lock.h"
+#include "fabric/signal_guard.h"
 #include "fabric/socket_cut.h"
 
 namespace kvrail {
@@ -61,6 +65,7 @@ void Link::open_queue(const Settings& settings) {
 }
 
 void Link::open_endpoint() {
+  const SignalGuard guard;
   // The info is the rail's own copy; the endpoint only reads it.
   auto& info = const_cast<fi_info&>(rail_.info());
   fid_ep* endpoint = nullptr;
@@ -74,7 +79,19 @@ void Link::open_endpoint() {
   if (const int code = fi_ep_bind(endpoint, &rail_.address_vector()->fid, 0)) {
     fail(rail_, "binding the address vector", code);
   }
+  if (rail_.limits().target_reads_source) name_endpoint();
   if (const int code = fi_enable(endpoint)) fail(rail_, "enabling an endpoint", code);
+}
+
+// The provider's own names are counted per process id, so that the memory of a process that was
+// killed stands in the way of the next one with its id, and two containers in each other's.
+void Link::name_endpoint() {
+  const std::uint64_t random = rail_.random_number();
+  std::string name =
+      fmt::format("fi_shm://{}:{}:{}", ::getpid(), random >> 32, random & 0xFFFF'FFFF);
+  if (const int code = fi_setname(&endpoint_->fid, name.data(), name.size() + 1)) {
+    fail(rail_, "naming an endpoint", code);
+  }
 }
 
 LinkAddress Link::address() const {
@@ -182,6 +199,13 @@ void Link::close(bool in_mid_write, std::span<const Bytes> peer_endpoints) {
   }
   endpoint_.reset();
   cq_.reset();
+  grant_region_.reset();
+}
+
+void Link::abandon() {
+  if (!endpoint_) return;
+  remove_shm_name(address().endpoint);
+  rail_.park(std::move(endpoint_), std::move(cq_));
   grant_region_.reset();
 }
 

@@ -90,6 +90,9 @@ class Link {
   // writes of the peer may be half received: where the provider cannot close then, the endpoint is
   // cut off the network and parked, never to be read again.
   void close(bool in_mid_write, std::span<const Bytes> peer_endpoints);
+  // Instead of close(), where a peer in this process uses the endpoint's memory and is not known to
+  // have stopped: the endpoint is never read again, and stays until the process ends.
+  void abandon();
 
  private:
   static constexpr std::size_t kBatch = 64;
@@ -103,6 +106,7 @@ class Link {
   bool is_slot(const void* context) const;
   void open_queue(const Settings& settings);
   void open_endpoint();
+  void name_endpoint();
 
   Rail& rail_;
   std::uint32_t grant_word_count_;

@@ -79,9 +79,14 @@ std::vector<std::vector<fi_addr_t>> PeerGroup::insert_addresses(const Link& link
       const int count =
           fi_av_insert(rail.address_vector(), theirs.endpoint.data(), 1, &address, 0, nullptr);
       if (count != 1) {
-        throw Error(ErrorCode::kFabric,
-                    fmt::format("rail {}: the address of {} cannot be used: {}", rail.name(),
-                                life_->name(), fabric_error_text(count < 0 ? count : -FI_EINVAL)));
+        // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
+        const bool limited = rail.limits().target_reads_source;
+        throw Error(limited ? ErrorCode::kLimit : ErrorCode::kFabric,
+                    fmt::format("rail {}: the address of {} cannot be used: {}{}", rail.name(),
+                                life_->name(), fabric_error_text(count < 0 ? count : -FI_EINVAL),
+                                limited ? "; shm reaches 256 endpoints at most from one rail: set "
+                                          "provider to tcp for more peers on this host"
+                                        : ""));
       }
       row.push_back(address);
     }
@@ -335,10 +340,11 @@ void PeerGroup::close(bool peer_is_gone) {
   // Every write is counted on a counter that is taken: without one, none is under way.
   const bool in_mid_write = writes_outstanding_ > 0 || counters_.taken() > 0;
   fail_queued();
-  const bool source_may_be_read =
-      !links_.empty() && links_.front()->rail().limits().target_reads_source && !peer_is_gone;
-  if (source_may_be_read) {
-    // A peer that is alive finishes what it has begun within this; else the writes stay open.
+  const ProviderLimits& limits = links_.front()->rail().limits();
+  const bool source_may_be_read = limits.target_reads_source && !peer_is_gone;
+  if (source_may_be_read || (limits.unsafe_to_close && !peer_is_gone)) {
+    // A peer that is alive finishes what it has begun within this; else the writes stay open. The
+    // layered tcp provider of 1.17 crashes in a process whose peer goes away in mid-write.
     const std::int64_t deadline = now_ns() + kDrainNs;
     while (writes_outstanding_ > 0 && now_ns() < deadline) {
       loop_ns_ = now_ns();
@@ -346,7 +352,12 @@ void PeerGroup::close(bool peer_is_gone) {
     }
   }
   closed_ = true;
-  for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
+  // No link is read any more; in one process shm has no mapping of a peer's memory but the peer's
+  // own, which has to stay until both sides have removed the other's address.
+  links_kept_ = settings_.shares_memory && !peer_is_gone;
+  if (!links_kept_) {
+    for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
+  }
   for (std::size_t rail = 0; rail < addresses_.size(); ++rail) {
     for (std::vector<fi_addr_t>& row : addresses_[rail]) {
       fi_av_remove(links_[rail]->rail().address_vector(), row.data(), row.size(), 0);
@@ -363,6 +374,18 @@ void PeerGroup::close(bool peer_is_gone) {
 
 void PeerGroup::source_is_free() {
   if (!closed_) return;
+  fail_open();
+  if (!std::exchange(links_kept_, false)) return;
+  for (const auto& link : links_) link->close(false, {});
+}
+
+void PeerGroup::abandon() {
+  fail_open();
+  if (!std::exchange(links_kept_, false)) return;
+  for (const auto& link : links_) link->abandon();
+}
+
+void PeerGroup::fail_open() {
   while (!submissions_.empty()) {
     Submission& submission = submissions_.front();
     if (submission.status.ok()) {

@@ -38,6 +38,8 @@ class PeerGroup {
     std::uint32_t submission_queue_length = 0;
     std::uint64_t merge_bytes = 0;
     std::uint64_t write_flags = 0;
+    // The peer is in this process and uses the memory of our endpoints itself (shm).
+    bool shares_memory = false;
     // Channels of the whole node, both ways.
     std::vector<ChannelPlan> outbound;
     std::vector<ChannelPlan> inbound;
@@ -77,7 +79,9 @@ class PeerGroup {
   void close(bool peer_is_gone);
   bool is_closed() const { return closed_; }
   void source_is_free();
-  bool is_over() const { return closed_ && submissions_.empty(); }
+  // Ends all the same, though the peer may not be done with us.
+  void abandon();
+  bool is_over() const { return closed_ && submissions_.empty() && !links_kept_; }
 
   // Link::poll's handler.
   void on_immediate(Link& link, std::uint32_t immediate);
@@ -105,6 +109,7 @@ class PeerGroup {
   void run_callback(CounterId counter, CounterTable::Arrival outcome);
   void finish(Submission& submission);
   void fail_queued();
+  void fail_open();
   std::uint32_t rail_of(const Link& link) const;
 
   const Settings settings_;
@@ -126,6 +131,7 @@ class PeerGroup {
 
   bool connected_ = false;
   bool closed_ = false;
+  bool links_kept_ = false;  // closed, but still open for the provider
   bool blocked_ = false;
   std::uint32_t writes_outstanding_ = 0;
   std::int64_t loop_ns_ = 0;  // when the current progress() began

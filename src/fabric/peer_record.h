@@ -35,6 +35,7 @@ struct PeerRecord {
   std::vector<Bytes> shm_endpoints;
   bool connected = false;  // its addresses are known
   bool closing = false;
+  bool counted = false;  // among the closed peers of the statistics
   bool remote_closed = false;
   std::vector<ClosedCallback> when_closed;
   std::unordered_map<RemoteRegionId, std::shared_ptr<RemoteRegion>> regions;

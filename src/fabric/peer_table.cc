@@ -1,6 +1,7 @@
 #include "fabric/peer_table.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <utility>
@@ -38,9 +39,13 @@ std::vector<PeerTable::PeerPtr> PeerTable::all() const {
   return records;
 }
 
-LinkStats PeerTable::closed_peers() const {
+PeerTable::Snapshot PeerTable::snapshot() const {
   const std::shared_lock lock(mutex_);
-  return closed_peers_;
+  Snapshot snapshot{{}, closed_peers_};
+  for (const auto& [id, record] : peers_) {
+    if (!record->counted) snapshot.open.push_back(record);
+  }
+  return snapshot;
 }
 
 void PeerTable::add_region(PeerRecord& record, RemoteRegionId id,
@@ -72,7 +77,10 @@ void PeerTable::release_left_locks(const PeerRecord& record, int timeout_ms) con
     endpoints = record.shm_endpoints;
   }
   if (endpoints.empty() || !process_has_ended(record, timeout_ms)) return;
-  for (const Bytes& endpoint : endpoints) release_shm_lock(endpoint);
+  for (const Bytes& endpoint : endpoints) {
+    release_shm_lock(endpoint);
+    if (process_of_shm(endpoint) != ::getpid()) remove_shm_name(endpoint);
+  }
 }
 
 void PeerTable::close(PeerId peer, ClosedCallback closed) {
@@ -122,6 +130,7 @@ void PeerTable::on_closed(const PeerPtr& record) {
   {
     const std::unique_lock lock(mutex_);
     for (const auto& group : record->groups) group->tallies().add_to(closed_peers_);
+    record->counted = true;
     callbacks.swap(record->when_closed);
     if (record->groups_parked.load(std::memory_order_relaxed) > 0) {
       leaving_[record->life->id()] = record;
@@ -175,7 +184,7 @@ void PeerTable::close_all() {
   }
   for (const PeerPtr& record : leaving) {
     for (std::size_t group = 0; group < workers_.size(); ++group) {
-      workers_[group]->run([&] { record->groups[group]->source_is_free(); });
+      workers_[group]->run([&] { record->groups[group]->abandon(); });
     }
   }
 }

@@ -28,7 +28,12 @@ class PeerTable {
   // Null if it does not exist or is gone; a peer that is closing is found.
   PeerPtr find(PeerId peer) const;
   std::vector<PeerPtr> all() const;
-  LinkStats closed_peers() const;
+  // For statistics: a peer is either among the open ones or in the sum over the closed ones.
+  struct Snapshot {
+    std::vector<PeerPtr> open;
+    LinkStats closed;
+  };
+  Snapshot snapshot() const;
 
   void add_region(PeerRecord& record, RemoteRegionId id, std::shared_ptr<RemoteRegion> region);
   // Null if it was not imported, or the peer is closing.

@@ -12,6 +12,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "fabric/bind_address.h"
+#include "fabric/signal_guard.h"
 #include "kvrail/error.h"
 #include "kvrail/write_list.h"
 
@@ -257,6 +259,8 @@ int preference(const std::string& provider_name) {
 }
 
 std::vector<Provider> find_providers(const TransferEngineOptions& options) {
+  const SignalGuard guard;
+  if (options.provider != "shm") check_bind_address(options.bind_address);
   std::vector<Provider> providers;
   if (options.provider != "auto") {
     providers.push_back(open_provider(options.provider, options));

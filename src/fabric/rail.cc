@@ -7,6 +7,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "fabric/signal_guard.h"
 #include "kvrail/error.h"
 
 namespace kvrail {
@@ -36,6 +37,7 @@ Rail::Rail(const Provider& provider, const Nic& nic)
     : info_(fi_dupinfo(nic.info.get())),
       limits_(*info_),
       name_(fmt::format("{}/{}", provider.name, nic.domain_name())) {
+  const SignalGuard guard;
   std::random_device random;
   keys_.seed((std::uint64_t{random()} << 32) | random());
 

@@ -39,6 +39,9 @@ class Rail {
   // What a peer puts into a write's address for the region's first byte.
   std::uint64_t remote_base(const std::byte* data) const;
 
+  // For names that nobody can guess or has used before.
+  std::uint64_t random_number() { return keys_(); }
+
   // Keeps an endpoint that cannot be closed; it is never touched again. The rail's domain then
   // stays open until the process ends, as it cannot be closed either.
   void park(EndpointPtr endpoint, CqPtr cq);

@@ -67,4 +67,13 @@ bool release_shm_lock(std::span<const std::byte> endpoint) {
   return known;
 }
 
+void remove_shm_name(std::span<const std::byte> endpoint) {
+  if (const std::string name = name_of(endpoint); !name.empty()) ::shm_unlink(name.c_str());
+}
+
+std::int32_t process_of_shm(std::span<const std::byte> endpoint) {
+  const std::string name = name_of(endpoint);
+  return name.empty() ? 0 : process_of(name);
+}
+
 }  // namespace kvrail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace kvrail {
@@ -16,5 +17,12 @@ namespace kvrail {
 // process id) are left alone, as are addresses that are none of shm. True if the lock was given
 // back or was free.
 bool release_shm_lock(std::span<const std::byte> endpoint);
+
+// Takes the name of a shm endpoint's memory away, so that the memory goes with the last process
+// that has it mapped. For endpoints that nobody will close: of a process that is dead, or our own.
+void remove_shm_name(std::span<const std::byte> endpoint);
+
+// The process that opened a shm endpoint, as its address says; 0 if the address is none of shm.
+std::int32_t process_of_shm(std::span<const std::byte> endpoint);
 
 }  // namespace kvrail

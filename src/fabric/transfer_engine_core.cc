@@ -286,8 +286,9 @@ FabricStats TransferEngineCore::stats() const {
   FabricStats stats;
   stats.submissions = submissions_.load(std::memory_order_relaxed);
   for (const auto& worker : workers_) stats.worker_wakeups += worker->wakeups();
-  stats.closed_peers = peers_.closed_peers();
-  for (const PeerPtr& record : peers_.all()) {
+  const PeerTable::Snapshot peers = peers_.snapshot();
+  stats.closed_peers = peers.closed;
+  for (const PeerPtr& record : peers.open) {
     PeerStats peer{record->life->id(), record->life->name(), providers_[record->provider].name, {}};
     for (const auto& group : record->groups) group->tallies().add_to(peer.links);
     stats.peers.push_back(std::move(peer));

@@ -78,8 +78,10 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   };
   Choice choose_provider(const Offer& offer) const;
 
-  PeerPtr open_peer(std::size_t provider, RailCounts remote_rails, PeerOptions options);
-  void open_groups(PeerRecord& record);
+  // `remote_process` is where the peer claims to run.
+  PeerPtr open_peer(std::size_t provider, RailCounts remote_rails, std::uint32_t remote_process,
+                    PeerOptions options);
+  void open_groups(PeerRecord& record, std::uint32_t remote_process);
   NodeLinks links_of(const PeerRecord& record) const;
   void connect_groups(PeerRecord& record, const NodeLinks& links);
   void discard(PeerRecord& record);

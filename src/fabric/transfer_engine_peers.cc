@@ -54,7 +54,8 @@ TransferEngine::Introduction TransferEngineCore::accept_peer(std::span<const std
   const std::string& name = providers_[choice.provider].name;
   const auto theirs = std::find_if(offer.providers.begin(), offer.providers.end(),
                                    [&](const auto& provider) { return provider.name == name; });
-  const PeerPtr record = open_peer(choice.provider, theirs->rails, std::move(options));
+  const PeerPtr record =
+      open_peer(choice.provider, theirs->rails, offer.claim.process_id, std::move(options));
   record->reason = choice.reason;
   if (!choice.host_proof.empty()) watch_process(*record, offer.claim.process_id);
   const Answer answer{name, choice.reason, std::move(choice.host_proof), links_of(*record)};
@@ -78,7 +79,8 @@ TransferEngine::Introduction TransferEngineCore::connect_peer(std::span<const st
                 "malformed answer from the peer: it chose shm without proof that it is on this "
                 "host");
   }
-  const PeerPtr record = open_peer(provider, answer.links.rails(), std::move(options));
+  const PeerPtr record =
+      open_peer(provider, answer.links.rails(), answer.links.process_id, std::move(options));
   record->reason = answer.reason;
   if (!answer.host_proof.empty()) watch_process(*record, answer.links.process_id);
   try {
@@ -110,6 +112,7 @@ void TransferEngineCore::confirm_peer(PeerId peer, std::span<const std::byte> by
 
 TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
                                                           RailCounts remote_rails,
+                                                          std::uint32_t remote_process,
                                                           PeerOptions options) {
   auto record = std::make_shared<PeerRecord>();
   const PeerId id(next_peer_.fetch_add(1, std::memory_order_relaxed));
@@ -118,7 +121,7 @@ TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
   record->provider = provider;
   record->remote_rails = std::move(remote_rails);
   try {
-    open_groups(*record);
+    open_groups(*record, remote_process);
   } catch (...) {
     discard(*record);
     throw;
@@ -126,7 +129,7 @@ TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
   return record;
 }
 
-void TransferEngineCore::open_groups(PeerRecord& record) {
+void TransferEngineCore::open_groups(PeerRecord& record, std::uint32_t remote_process) {
   const RailCounts ours = rails_of(record.provider);
   const ProviderLimits limits(*providers_[record.provider].nics.front().info);
   PeerGroup::Settings settings;
@@ -141,6 +144,8 @@ void TransferEngineCore::open_groups(PeerRecord& record) {
       std::min(options_.max_write_bytes == 0 ? kMaxUnitBytes : options_.max_write_bytes,
                limits.max_message_bytes);
   settings.write_flags = options_.delivery == Delivery::kProved ? FI_DELIVERY_COMPLETE : 0;
+  settings.shares_memory =
+      limits.target_reads_source && remote_process == static_cast<std::uint32_t>(::getpid());
   settings.outbound = plan_channels(ours, record.remote_rails);
   settings.inbound = plan_channels(record.remote_rails, ours);
   for (std::size_t group = 0; group < workers_.size(); ++group) {

@@ -61,6 +61,7 @@ TEST_P(CutConnection, NoCountWithoutItsBytes) {
       }
       slots.push_back({std::move(reached), lane.submit(counter, std::move(runs))});
       if (i == kSlots / 8 + random() % (kSlots / 2)) {
+        ASSERT_TRUE(poll_until([&] { return slots.front().reached->calls() > 0; }));
         for (const int fd : tcp_connections()) ::shutdown(fd, SHUT_RDWR);
       }
     }

@@ -53,8 +53,9 @@ bool FabricConnection::close() {
   const auto second = make_outcome<Closed>();
   sides_[0].node->close_peer(sides_[0].peer, report_to(first));
   sides_[1].node->close_peer(sides_[1].peer, report_to(second));
+  const bool closed = first->wait() && second->wait();
   for (const Side& side : sides_) side.node->confirm_remote_closed(side.peer);
-  return first->wait() && second->wait();
+  return closed;
 }
 
 bool close_side(const FabricConnection::Side& side) {
