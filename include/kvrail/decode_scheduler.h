@@ -48,7 +48,8 @@ enum class Quiescence {
 // start(), connect() and destructor).
 //
 // Every request ends in exactly one of: on_ready; on_failed with quiescent = true; on_failed with
-// quiescent = false and then one on_quiescent. Only after that may its pages be reused.
+// quiescent = false and then one on_quiescent. Only after that may its pages be reused. Calls
+// should not throw; what they throw is logged and dropped.
 class DecodeScheduler {
  public:
   virtual ~DecodeScheduler() = default;
@@ -56,12 +57,16 @@ class DecodeScheduler {
   // Every unit is in its page; the pages are the engine's again and the id is dead.
   virtual void on_ready(RequestId request, const ReceiveReport& report) = 0;
 
+  // The request will not be ready. `missing` are its pages that are not known to be whole. Unless
+  // `quiescent`, writes may still land in them until on_quiescent.
   virtual void on_failed(RequestId request, const Status& reason, bool quiescent,
                          const std::vector<MissingPages>& missing) = 0;
 
+  // No write of the failed request can land any more; the id is dead.
   virtual void on_quiescent(RequestId request, Quiescence how) = 0;
 
   virtual void on_peer_attached(PeerId peer, const std::string& peer_name) = 0;
+  // After its requests were told: its links are closed, and the id is dead.
   virtual void on_peer_lost(PeerId peer, const std::string& peer_name, const Status& reason) = 0;
 };
 

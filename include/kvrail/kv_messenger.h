@@ -33,8 +33,10 @@ struct MessengerOptions {
   std::string listen;
   bool listen_beyond_loopback = false;
 
-  std::uint32_t heartbeat_ms = 500;    // sent when nothing else was; at least 10
-  std::uint32_t lost_after_ms = 3000;  // silence after which a peer is lost; > heartbeat_ms
+  std::uint32_t heartbeat_ms = 500;  // sent when nothing else was; at least 10
+  // Silence after which a peer is lost, though it be merely stopped; above heartbeat_ms. Also how
+  // long units that a prefill node says it posted may take to arrive.
+  std::uint32_t lost_after_ms = 3000;
   std::uint32_t handshake_timeout_ms = 5000;
   std::uint32_t connect_timeout_ms = 10000;  // connect() tries again until then
   std::uint32_t max_message_bytes = 16u << 20;
@@ -96,14 +98,16 @@ class KvMessenger {
   // --- Decode side ---
 
   // Asks `peer` to prefill. Throws Error (kInvalidArgument) if the request does not fit the layout.
-  // A peer that is lost by now is reported by on_failed. A request with nothing to send completes.
+  // A peer that is lost by now, or unknown, is reported by on_failed. A request with nothing to
+  // send is ready at once, and the prefill node is told.
   RequestId request_prefill(PeerId peer, DecodeRequest request);
 
   // --- Prefill side ---
 
   // The router gave the prompt to this engine first: the engine may bind pages and compute before
-  // the decode node's request comes; it is sent when that comes. Throws Error if external_id is
-  // expected or open already.
+  // the decode node's request comes; what is computed is sent when that comes, of which
+  // on_prefill_request does not tell. Throws Error (kInvalidArgument) if external_id is expected or
+  // open already.
   RequestId expect_request(const std::string& external_id);
 
   // The request's source pages, for the whole prompt, and the tokens at their front that are
@@ -122,13 +126,16 @@ class KvMessenger {
   std::shared_ptr<LayerCounter> make_layer_counter();
 
   // Announces a forward pass; its pass calls counter.start(step) and then signals. Steps of one
-  // counter run in the order of their announcement. Throws Error (kInvalidArgument) on chunks that
-  // do not follow each other or layers that do not exist; chunks of requests that have ended are
-  // ignored.
+  // counter run in the order of their announcement, and at most LayerCounter::kHistory of them may
+  // be announced after one that is not over. Throws Error, and then announces nothing:
+  // kInvalidArgument on chunks that do not follow each other, of requests without pages, or on
+  // layers that do not exist; kLimit; kNotFound for a counter of another messenger. Chunks of
+  // requests that have ended are ignored.
   StepId begin_step(LayerCounter& counter, StepPlan plan);
-  // The pass will not run; nothing of it was computed.
+  // The pass will not run; nothing of it was computed, nor of steps that were announced on top of
+  // it, which must be discarded too. Before any later step starts.
   void discard_step(LayerCounter& counter, StepId step);
-  // The pass went wrong: its requests fail.
+  // The pass went wrong: its requests fail. It may still signal.
   void fail_step(LayerCounter& counter, StepId step, const std::string& reason);
 
   // The request's context slot is filled: it is sent.

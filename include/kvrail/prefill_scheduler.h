@@ -49,13 +49,14 @@ struct SendReport {
 // start(), connect() and destructor).
 //
 // Every request announced by on_prefill_request or made by expect_request ends in exactly one
-// on_pages_released.
+// on_pages_released. Calls should not throw; what they throw is logged and dropped.
 class PrefillScheduler {
  public:
   virtual ~PrefillScheduler() = default;
 
   // A decode node asks for a prefill. The engine queues it and answers with bind_pages or reject,
-  // then or later.
+  // then or later. Not called for a request that expect_request made. One with nothing to send
+  // (`sent` empty, no context) ends at once, by on_pages_released, without an answer.
   virtual void on_prefill_request(const PrefillRequest& request) = 0;
 
   // The request is given up (its decode node was lost, a step of it failed): computing it further

@@ -105,15 +105,15 @@ void KvMessengerCore::start(KvLayout layout, PrefillScheduler* prefill, DecodeSc
   identity_.layout = std::move(layout);
   identity_.prefills = prefill != nullptr;
   identity_.decodes = decode != nullptr;
-  prefill_scheduler_ = prefill;
-  decode_scheduler_ = decode;
   if (prefill != nullptr) {
-    prefill_ = std::make_unique<PrefillSide>(*engine_, *loop_, identity_.layout, *prefill, *hub_,
-                                             watcher_, last_request_id_);
+    prefill_scheduler_.emplace(*prefill, log_);
+    prefill_ = std::make_unique<PrefillSide>(
+        *engine_, *loop_, identity_.layout, *prefill_scheduler_, *hub_, watcher_, last_request_id_);
   }
   if (decode != nullptr) {
+    decode_scheduler_.emplace(*decode, log_);
     decode_ = std::make_unique<DecodeSide>(
-        *engine_, *loop_, identity_.layout, *decode, *hub_,
+        *engine_, *loop_, identity_.layout, *decode_scheduler_, *hub_,
         DecodeSide::Limits{options_.max_message_bytes, options_.lost_after_ms}, last_request_id_);
   }
   watcher_.start();

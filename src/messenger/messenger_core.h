@@ -13,6 +13,7 @@
 #include "kvrail/kv_messenger.h"
 #include "kvrail/transfer_engine.h"
 #include "messenger/decode_side.h"
+#include "messenger/guarded_schedulers.h"
 #include "messenger/handshake.h"
 #include "messenger/layer_watcher.h"
 #include "messenger/peer_hub.h"
@@ -69,8 +70,8 @@ class KvMessengerCore final : private PeerListener {
   const Logger log_;
   std::unique_ptr<TransferEngine> engine_;  // destroyed by close(), on the messenger's thread
   NodeIdentity identity_;
-  PrefillScheduler* prefill_scheduler_ = nullptr;
-  DecodeScheduler* decode_scheduler_ = nullptr;
+  std::optional<GuardedPrefillScheduler> prefill_scheduler_;
+  std::optional<GuardedDecodeScheduler> decode_scheduler_;
   std::unique_ptr<PrefillSide> prefill_;
   std::unique_ptr<DecodeSide> decode_;
   std::string listen_address_;
