@@ -17,8 +17,8 @@ namespace {
 constexpr flatbuffers::uoffset_t kMaxDepth = 5;
 // More than message_limits.h allows for one message in all.
 constexpr flatbuffers::uoffset_t kMaxTables = 128u << 10;
-static_assert(kMaxTables > kMaxRegions + kMaxCacheGroups * (1 + kMaxTensors) +
-                               kMaxRanks * (1 + kMaxCacheGroups) + 16);
+static_assert(kMaxTables > kMaxRegions + std::size_t{kMaxCacheGroups} * (1 + kMaxTensors) +
+                               std::size_t{kMaxRanks} * (1 + kMaxCacheGroups) + 16);
 static_assert(static_cast<std::size_t>(wire::Body::MAX) == std::variant_size_v<Message>);
 
 AuthScheme read_auth(FieldReader& reader, wire::Auth auth) {
