@@ -1,7 +1,7 @@
 # Finds what the library needs to build. docs/dependencies.md says what each is for; cmake/deps.sh
 # installs the packages on Debian.
 #
-# For LINK of kvrail_add_module: fmt::fmt spdlog::spdlog PkgConfig::libfabric PkgConfig::hwloc
+# For LINK of kvrail_add_module: fmt::fmt spdlog::spdlog PkgConfig::libfabric
 # PkgConfig::libsodium, and the header-only kvrail_asio and kvrail_flatbuffers.
 
 include_guard(GLOBAL)
@@ -11,7 +11,6 @@ find_package(Threads REQUIRED)
 find_package(fmt CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 pkg_check_modules(libfabric REQUIRED IMPORTED_TARGET libfabric>=1.17)
-pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(libsodium REQUIRED IMPORTED_TARGET libsodium)
 
 # Header only: nothing to link, so an installed kvrail does not need them.

@@ -27,7 +27,7 @@ install(FILES "${PROJECT_BINARY_DIR}/kvrailConfig.cmake"
 # linking, for libraries behind them of which Debian has no development files installed.
 set(kvrail_pc_libs_private)
 if(kvrail_type STREQUAL "STATIC_LIBRARY")
-  foreach(library IN ITEMS libfabric hwloc libsodium)
+  foreach(library IN ITEMS libfabric libsodium)
     foreach(folder IN LISTS ${library}_LIBRARY_DIRS)
       string(APPEND kvrail_pc_libs_private " -L${folder}")
     endforeach()

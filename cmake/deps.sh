@@ -11,7 +11,7 @@ set -euo pipefail
 
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
-  libfabric-dev libhwloc-dev libfmt-dev libspdlog-dev libasio-dev libsodium-dev
+  libfabric-dev libfmt-dev libspdlog-dev libasio-dev libsodium-dev
   libflatbuffers-dev flatbuffers-compiler libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 test_packages=(clang-format clang-tidy)
@@ -37,7 +37,7 @@ without_apt() {
     command -v "$tool" >/dev/null || missing+=("$tool")
   done
   if command -v pkg-config >/dev/null; then
-    for tool in libfabric hwloc fmt spdlog libsodium; do
+    for tool in libfabric fmt spdlog libsodium; do
       pkg-config --exists "$tool" || missing+=("$tool")
     done
   fi
