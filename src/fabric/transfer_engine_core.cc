@@ -186,7 +186,7 @@ void TransferEngineCore::deregister(const std::shared_ptr<RegionRecord>& region)
     const std::unique_lock lock(mutex_);
     regions_.erase(region->id);
   }
-  workers_[region->group.value()]->run([&region = region] { region->registrations.clear(); });
+  workers_[region->group.value()]->run([&] { region->registrations.clear(); });
 }
 
 std::shared_ptr<RegionRecord> TransferEngineCore::find_region(RegionId region) const {
