@@ -120,7 +120,7 @@ std::uint64_t LayerWatcher::steps_failed() const {
 }
 
 void LayerWatcher::run() {
-  name_this_thread("kvrail-watcher");
+  name_this_thread("kvrail-watch");
   std::vector<std::shared_ptr<WatchedCounter>> watched;
   std::int64_t last_news_ns = now_ns();
   for (;;) {

@@ -324,6 +324,24 @@ TEST_P(TransferTest, ReportsWhenEachLayerCrossed) {
   }
 }
 
+// The example of docs/protocol.md.
+TEST(ProtocolExample, CountsWhatItSays) {
+  MessengerPair pair("tcp");
+  const TestPrompt source = MessengerPair::prompt(1, 30, {3, 9, 4, 21});
+  const TestPrompt target = MessengerPair::prompt(1, 30, {7, 2, 30, 11});
+  pair.decode().request(pair.peer(), "a", target, 8);
+  const RequestId id = pair.prefill().take<PrefillRequestedEvent>().request.id;
+  pair.prefill().compute_all_layers(source, {0, 16});
+  pair.prefill().messenger().bind_pages(id, source.pages, 16);
+  pair.run_chunks(id, source, 16, {27, 29});
+  EXPECT_EQ(pair.decode().take<ReadyEvent>().report.units, 36u);
+  const auto released = pair.prefill().take<PagesReleasedEvent>();
+  std::vector<std::uint64_t> parts(3);
+  for (const LayerTiming& timing : released.report.layers) ++parts.at(timing.step.value());
+  EXPECT_THAT(parts, ElementsAre(3, 3, 3));
+  EXPECT_EQ(released.report.units, 36u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, TransferTest, ::testing::ValuesIn(pair_shapes()), shape_name);
 
 }  // namespace
