@@ -334,12 +334,12 @@ TEST(ProtocolExample, CountsWhatItSays) {
   pair.prefill().compute_all_layers(source, {0, 16});
   pair.prefill().messenger().bind_pages(id, source.pages, 16);
   pair.run_chunks(id, source, 16, {27, 29});
-  EXPECT_EQ(pair.decode().take<ReadyEvent>().report.units, 36u);
+  EXPECT_EQ(pair.decode().take<ReadyEvent>().report.units, 24u);
   const auto released = pair.prefill().take<PagesReleasedEvent>();
   std::vector<std::uint64_t> parts(3);
   for (const LayerTiming& timing : released.report.layers) ++parts.at(timing.step.value());
   EXPECT_THAT(parts, ElementsAre(3, 3, 3));
-  EXPECT_EQ(released.report.units, 36u);
+  EXPECT_EQ(released.report.units, 24u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TransferTest, ::testing::ValuesIn(pair_shapes()), shape_name);
