@@ -48,6 +48,9 @@ TEST_P(KilledPeer, TheTargetDies) {
 }
 
 TEST_P(KilledPeer, TheSenderDies) {
+  if (!survives_lost_peers(GetParam())) {
+    GTEST_SKIP() << "this provider crashes when a peer goes away in mid-write";
+  }
   auto lane = pair_.lane_to_local({4 * kMiB, kRuns * kSize, {}, {}});
   const CounterId counter = lane.take_counter();
   const auto reached = lane.expect(counter, 1'000'000);
@@ -74,6 +77,9 @@ TEST_P(KilledPeer, TheSenderDies) {
 
 // Both directions are under way, and nothing of the peer has been closed when the engine goes.
 TEST_P(KilledPeer, ThenTheEngineIsDestroyed) {
+  if (!survives_lost_peers(GetParam())) {
+    GTEST_SKIP() << "this provider crashes when a peer goes away in mid-write";
+  }
   std::vector<FabricLane> lanes;
   lanes.push_back(pair_.lane_to_other({4 * kMiB, kRuns * kSize, {}, {}}));
   lanes.push_back(pair_.lane_to_local({4 * kMiB, kRuns * kSize, {}, {}}));

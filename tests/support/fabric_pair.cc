@@ -1,5 +1,6 @@
 #include "support/fabric_pair.h"
 
+#include <string>
 #include <utility>
 
 namespace kvrail {
@@ -23,6 +24,12 @@ testing::AssertionResult FabricPair::no_errors() const {
     }
   }
   return testing::AssertionSuccess();
+}
+
+bool survives_lost_peers(const FabricConfig& config) {
+  if (config.provider != "tcp;ofi_rxm") return true;
+  return TransferEngine(engine_options(config)).describe().find("libfabric 1.") ==
+         std::string::npos;
 }
 
 TransferEngineOptions with_rails(TransferEngineOptions options, std::uint16_t rails,
