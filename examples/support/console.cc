@@ -31,9 +31,7 @@ std::string to_line(const Event& event) {
   if (kind == "connected") return "connected: " + text(event, "peer");
   if (kind == "sent") return outcome(event, "for");
   if (kind == "received") return outcome(event, "from");
-  if (kind == "lost_peer") {
-    return fmt::format("lost {}: {}", text(event, "peer"), text(event, "reason"));
-  }
+  if (kind == "lost_peer") return text(event, "reason");  // names the peer
   if (kind == "pages") {
     return fmt::format("{} pages of {} are free", event.at("free").get<std::uint64_t>(),
                        event.at("count").get<std::uint64_t>());

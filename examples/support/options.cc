@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 #include <stdexcept>
 
 namespace mock_engine {
@@ -10,18 +9,15 @@ namespace {
 
 constexpr std::uint32_t kDefaultRequests = 16;
 
-const std::map<std::string, Role> kRoles{{"prefill", Role::kPrefill}, {"decode", Role::kDecode}};
-
-void add_node_options(CLI::App& app, Options& options, std::string& slice) {
+void add_node_options(CLI::App& app, Options& options, std::string& role, std::string& slice) {
   app.add_option("--prefills", options.prefills, "Prefill processes to start")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--decodes", options.decodes, "Decode processes to start")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--role", options.role, "Run one node only: prefill or decode")
-      ->transform(CLI::CheckedTransformer(kRoles, CLI::ignore_case))
-      ->default_str("both, in processes of this host");
+  app.add_option("--role", role, "Run one node only; without it, both kinds on this host")
+      ->check(CLI::IsMember({"prefill", "decode"}));
   app.add_option("--listen", options.listen, "Prefill node: HOST:PORT of its control stream")
       ->capture_default_str();
   app.add_flag("--listen-beyond-loopback", options.listen_beyond_loopback,
@@ -116,7 +112,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   Options options;
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::string slice = "0/1";
-  add_node_options(app, options, slice);
+  std::string role;
+  add_node_options(app, options, role, slice);
   add_model_options(app, options);
   add_request_options(app, options);
   add_transfer_options(app, options);
@@ -126,6 +123,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     std::puts(app.help().c_str());
     return std::nullopt;
   }
+  if (!role.empty()) options.role = role == "prefill" ? Role::kPrefill : Role::kDecode;
   parse_slice(slice, options);
   if (options.role == Role::kDecode && options.connect.empty()) {
     throw std::invalid_argument("--role decode needs --connect HOST:PORT of a prefill node");

@@ -104,6 +104,16 @@ TEST(BadInput, MoreTokensThanThePoolHolds) {
   EXPECT_THAT(refusal({"--memory-gib", "0.001"}), HasSubstr("--memory-gib"));
 }
 
+TEST(BadInput, PromptThatOnlyTheDecodePoolHolds) {
+  ExampleProcess prefill(with(kSmall, {"--role", "prefill", "--pool-pages", "1", "--json"}));
+  const auto listening = prefill.wait_for_event("listening");
+  ASSERT_TRUE(listening) << prefill.said();
+  ExampleProcess decode(
+      with(kSmall, {"--role", "decode", "--connect", listening->at("address").get<std::string>()}));
+  EXPECT_EQ(decode.wait(), 1) << decode.said();
+  EXPECT_THAT(decode.said(), AllOf(HasSubstr("pool has 1"), HasSubstr("--pool-pages")));
+}
+
 TEST(BadInput, TraceLineThatIsNotJson) {
   const TextFile trace("trace.jsonl",
                        "{\"input_length\": 3, \"hash_ids\": [1]}\n\nthis is not JSON\n");
