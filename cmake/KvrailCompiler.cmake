@@ -46,13 +46,16 @@ function(kvrail_compile_options target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# Half of what the sanitizers add to compile times are checks of every pointer that is followed.
-# AddressSanitizer sees the null ones anyway; the others are kept for the library.
+# Linked after kvrail_options, so that its flags come last. Half of what the sanitizers add to compile
+# times are checks of every pointer that is followed; AddressSanitizer sees the null ones anyway.
+add_library(kvrail_lean_options INTERFACE)
+if(KVRAIL_SANITIZE STREQUAL "address")
+  target_compile_options(kvrail_lean_options INTERFACE -fno-sanitize=null,vptr,alignment)
+else()
+  target_compile_options(kvrail_lean_options INTERFACE $<$<CONFIG:Release>:-O1>)
+endif()
+
 function(kvrail_program_options target)
   kvrail_compile_options(${target})
-  if(KVRAIL_SANITIZE STREQUAL "address")
-    target_compile_options(${target} PRIVATE -fno-sanitize=null,vptr,alignment)
-  else()
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:kvrail_lean_options>)
 endfunction()

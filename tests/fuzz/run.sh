@@ -19,7 +19,7 @@ mkdir -p "$build/failures"
 {
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$compiler" \
     -DKVRAIL_SANITIZE=address -DKVRAIL_BUILD_FUZZERS=ON -DKVRAIL_BUILD_TESTS=ON \
-    -DKVRAIL_BUILD_EXAMPLES=OFF -DKVRAIL_BUILD_BENCHMARKS=OFF -DKVRAIL_BUILD_TOOLS=OFF \
+    -DKVRAIL_BUILD_EXAMPLES=OFF -DKVRAIL_BUILD_BENCHMARKS=OFF \
     -DKVRAIL_INSTALL=OFF &&
   cmake --build "$build" --target kvrail_fuzzers -j "$(nproc)"
 } >"$build/build.log" 2>&1 || { cat "$build/build.log"; echo "the fuzzers do not build"; exit 1; }

@@ -43,13 +43,13 @@ try_package static "$build_dir"
 
 say "shared: build"
 configure -S "$source_dir" -B "$work_dir/shared" -DBUILD_SHARED_LIBS=ON \
-  -DKVRAIL_BUILD_TESTS=OFF -DKVRAIL_BUILD_EXAMPLES=OFF -DKVRAIL_BUILD_BENCHMARKS=OFF -DKVRAIL_BUILD_TOOLS=OFF
+  -DKVRAIL_BUILD_TESTS=OFF -DKVRAIL_BUILD_EXAMPLES=OFF -DKVRAIL_BUILD_BENCHMARKS=OFF
 quietly cmake --build "$work_dir/shared" -j "$jobs"
 try_package shared "$work_dir/shared"
 
 say "subdirectory: configure"
 configure -S "$consumer" -B "$work_dir/subdirectory" -DKVRAIL_SOURCE_DIR="$source_dir"
-for option in BUILD_TESTS BUILD_EXAMPLES BUILD_BENCHMARKS BUILD_TOOLS INSTALL; do
+for option in BUILD_TESTS BUILD_EXAMPLES BUILD_BENCHMARKS INSTALL; do
   grep -q "^KVRAIL_$option:BOOL=OFF$" "$work_dir/subdirectory/CMakeCache.txt" ||
     { echo "KVRAIL_$option is not off in a project that adds kvrail" >&2; exit 1; }
 done
