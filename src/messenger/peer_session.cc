@@ -181,18 +181,17 @@ void PeerSession::on_fenced() {
   const auto keep = shared_from_this();
   if (attached_) owner_.session_fenced(*this, reason_);
   if (stream_open_ && !goodbye_taken_) stream_->send(goodbye_);
-  if (stream_open_ && attached_ && !remote_closed_ && owner_.session_in_use(*this)) {
-    state_ = State::kLingering;
-    linger();
-  } else {
-    end();
-  }
+  if (!stream_open_ || remote_closed_ || !handshake_->opened()) return end();
+  state_ = State::kLingering;
+  linger();
 }
 
 void PeerSession::linger() {
-  if (!owner_.session_in_use(*this)) return end();
   timer_ = loop_.after(settings_.lost_after_ms, [weak = weak_from_this()] {
-    if (const auto session = weak.lock()) session->linger();
+    const auto session = weak.lock();
+    if (!session) return;
+    const bool in_use = session->attached_ && session->owner_.session_in_use(*session);
+    in_use ? session->linger() : session->end();
   });
 }
 
@@ -239,7 +238,9 @@ void PeerSession::tick() {
       return lose(fmt::format("nothing came from it for {} ms", limit_ms), ErrorCode::kDeadline);
     }
     if (now > lease_until_ns_) {
-      return lose("it has heard nothing from here for too long, and gives up",
+      return lose(fmt::format("the time for which it keeps this node has run out; the last word "
+                              "from it came {} ms ago",
+                              silent_ms(now)),
                   ErrorCode::kDeadline);
     }
   }

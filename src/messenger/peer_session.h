@@ -41,8 +41,9 @@ class SessionOwner {
 //
 //   introducing --all said--> attached --end of stream, silence, Goodbye, an error--> fencing
 //   introducing --refused, or too slow--> fencing
-//   fencing --links closed--> over, or lingering while the peer may still read our source
+//   fencing --links closed--> lingering, or over if the peer's links are closed as well
 //   lingering --the peer's Goodbye or end of stream--> over
+//   lingering --silence, and the peer cannot read our source any more--> over
 //
 // A stream is closed only after the links of its peer are: so its end tells the peer that nothing
 // of ours reads or writes there any more. Silence tells nothing of the kind.

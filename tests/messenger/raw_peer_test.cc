@@ -119,7 +119,8 @@ TEST_F(RawPeerTest, ALeaseThatRunsOutIsLoss) {
   node.take<PrefillRequestedEvent>();
   // It hears nothing from here, it says, and will soon give up.
   raw.send(HeartbeatMessage{1});
-  EXPECT_THAT(node.take<CancelledEvent>().reason.text(), HasSubstr("heard nothing from here"));
+  EXPECT_THAT(node.take<CancelledEvent>().reason.text(),
+              HasSubstr("the time for which it keeps this node has run out"));
   EXPECT_EQ(node.take<PagesReleasedEvent>().result.code(), ErrorCode::kPeerLost);
 }
 

@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "messenger/messenger_pair.h"
+#include "support/process_child.h"
+
+// Peers in processes of their own, which are stopped and killed in mid-transfer. The other process
+// is this program, started once more as "prefill" or "decode".
+
+namespace kvrail {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint32_t kPages = 48;
+constexpr std::uint32_t kPageTokens = 64;
+constexpr std::uint32_t kTokens = kPages * kPageTokens;
+
+void say(ProcessChannel& channel, const std::string& text) {
+  channel.send(std::as_bytes(std::span(text)));
+}
+std::string hear(ProcessChannel& channel) {
+  const auto message = channel.receive();
+  if (!message) return "";
+  return {reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()};
+}
+
+// Pages so large that most of a request is under way when its peer stops.
+KvNodeOptions options(const std::string& provider, bool prefills) {
+  KvNodeOptions options =
+      MessengerPair::options(provider, prefills ? "prefill" : "decode", prefills);
+  options.cache.model.layers = 2;
+  options.cache.model.head_size = 128;
+  options.cache.page_tokens = kPageTokens;
+  options.cache.page_count = kPages;
+  options.messenger.heartbeat_ms = 50;
+  options.messenger.lost_after_ms = kSanitized ? 2000 : 500;
+  return options;
+}
+
+TestPrompt prompt(std::uint32_t seed) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t page = 0; page < kPages; ++page) numbers.push_back(page * 7 % kPages);
+  return MessengerPair::prompt(seed, kTokens, numbers);
+}
+
+// Asks for a prefill, and says how it ended.
+int decode_child(ProcessChannel& channel) {
+  const std::string provider = hear(channel);
+  KvNode node(options(provider, false));
+  const PeerId peer = node.messenger().connect(hear(channel));
+  // Until a peer has polled once, some providers post nothing to it.
+  node.request(peer, "first", MessengerPair::prompt(3, 9, {0}));
+  node.take<ReadyEvent>();
+  node.request(peer, "a", prompt(1));
+  say(channel, "asked");
+  const auto lost = node.take<PeerLostEvent>();
+  say(channel, std::string(to_string(lost.reason.code())));
+  hear(channel);
+  return 0;
+}
+
+// Sends a prefix as soon as it is asked, and says how that ended.
+int prefill_child(ProcessChannel& channel) {
+  KvNode node(options(hear(channel), true));
+  say(channel, node.address());
+  const TestPrompt source = prompt(1);
+  node.compute_all_layers(source, {0, kTokens});
+  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
+  node.messenger().bind_pages(id, source.pages, kTokens);
+  say(channel, "bound");
+  const auto released = node.take<PagesReleasedEvent>();
+  node.take<PeerLostEvent>();
+  say(channel, std::string(to_string(released.result.code())));
+  hear(channel);
+  return 0;
+}
+
+class ProcessTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Serves the decode child's first request.
+  static void serve_first(KvNode& node) {
+    node.take_attached();
+    const RequestId first = node.take<PrefillRequestedEvent>().request.id;
+    node.messenger().bind_pages(first, KvNode::pages({0}), 9);
+    EXPECT_TRUE(node.take<PagesReleasedEvent>().result.ok());
+  }
+};
+
+TEST_P(ProcessTest, ADecodeNodeThatIsStoppedHoldsSourcePagesOnlyWhereItMayReadThem) {
+  KvNode node(options(GetParam(), true));
+  ChildProcess child("decode");
+  say(child.channel(), GetParam());
+  say(child.channel(), node.address());
+  serve_first(node);
+  ASSERT_EQ(hear(child.channel()), "asked");
+  const TestPrompt source = prompt(1);
+  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
+  ASSERT_TRUE(child.stop());
+  node.messenger().bind_pages(id, source.pages, kTokens);
+  const auto cancelled = node.take<CancelledEvent>();
+  EXPECT_EQ(cancelled.reason.code(), ErrorCode::kPeerLost);
+  EXPECT_THAT(cancelled.reason.text(), HasSubstr("decode (127.0.0.1"));
+  node.take<PeerLostEvent>();
+  if (GetParam() == "shm") {
+    // Silence proves nothing: the stopped process could still read them.
+    EXPECT_TRUE(
+        holds_for(std::chrono::milliseconds(200), [&] { return !node.has<PagesReleasedEvent>(); }));
+    child.resume();
+  }
+  EXPECT_EQ(node.take<PagesReleasedEvent>().result.code(), ErrorCode::kPeerLost);
+  EXPECT_THAT(node.pending(), IsEmpty());
+  child.resume();
+  EXPECT_EQ(hear(child.channel()), "peer_lost");
+  say(child.channel(), "end");
+  EXPECT_EQ(child.wait_for_exit(), 0);
+}
+
+TEST_P(ProcessTest, ADecodeNodeThatIsKilledReleasesSourcePages) {
+  KvNode node(options(GetParam(), true));
+  ChildProcess child("decode");
+  say(child.channel(), GetParam());
+  say(child.channel(), node.address());
+  serve_first(node);
+  ASSERT_EQ(hear(child.channel()), "asked");
+  const TestPrompt source = prompt(1);
+  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
+  ASSERT_TRUE(child.stop());
+  node.messenger().bind_pages(id, source.pages, kTokens);
+  child.kill();
+  EXPECT_EQ(node.take<CancelledEvent>().reason.code(), ErrorCode::kPeerLost);
+  EXPECT_EQ(node.take<PagesReleasedEvent>().result.code(), ErrorCode::kPeerLost);
+  node.take<PeerLostEvent>();
+  EXPECT_THAT(node.pending(), IsEmpty());
+}
+
+TEST_P(ProcessTest, APrefillNodeThatWakesAfterItWasGivenUpWritesNothing) {
+  KvNode node(options(GetParam(), false));
+  ChildProcess child("prefill");
+  say(child.channel(), GetParam());
+  const PeerId peer = node.messenger().connect(hear(child.channel()));
+  const TestPrompt target = prompt(1);
+  node.request(peer, "a", target);
+  ASSERT_EQ(hear(child.channel()), "bound");
+  ASSERT_TRUE(child.stop());
+  const auto ended = [&] { return node.has<ReadyEvent>() || node.has<QuiescentEvent>(); };
+  ASSERT_TRUE(poll_until(ended));
+  if (node.has<ReadyEvent>()) {
+    node.take<ReadyEvent>();
+    node.expect(target, {0, kTokens - 1});
+  } else {
+    EXPECT_FALSE(node.take<FailedEvent>().quiescent);
+    EXPECT_EQ(node.take<QuiescentEvent>().how, Quiescence::kProved);
+  }
+  // The pages are the engine's again, and another request's.
+  const TestPrompt other = prompt(2);
+  node.compute_all_layers(other, {0, kTokens});
+  child.resume();
+  EXPECT_THAT(hear(child.channel()), ::testing::AnyOf("peer_lost", "ok"));
+  EXPECT_EQ(node.find_fault(), "");
+  say(child.channel(), "end");
+  EXPECT_EQ(child.wait_for_exit(), 0);
+  EXPECT_EQ(node.find_fault(), "");
+}
+
+TEST_P(ProcessTest, APrefillNodeThatIsKilledLeavesNothingBehind) {
+  KvNode node(options(GetParam(), false));
+  ChildProcess child("prefill");
+  say(child.channel(), GetParam());
+  const PeerId peer = node.messenger().connect(hear(child.channel()));
+  const TestPrompt target = prompt(1);
+  node.request(peer, "a", target);
+  ASSERT_EQ(hear(child.channel()), "bound");
+  child.kill();
+  node.take<PeerLostEvent>();
+  if (node.has<ReadyEvent>()) {
+    node.expect(target, {0, kTokens - 1});
+    EXPECT_EQ(node.find_fault(), "");
+    return;
+  }
+  const auto failed = node.take<FailedEvent>();
+  EXPECT_EQ(failed.reason.code(), ErrorCode::kPeerLost);
+  EXPECT_FALSE(failed.quiescent);
+  EXPECT_EQ(node.take<QuiescentEvent>().how, Quiescence::kProved);
+  node.compute_all_layers(prompt(2), {0, kTokens});
+  EXPECT_EQ(node.find_fault(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Providers, ProcessTest, ::testing::Values("tcp", "shm"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace kvrail
+
+int main(int argc, char** argv) {
+  const std::string role = argc == 2 ? argv[1] : "";
+  if (role == "decode" || role == "prefill") {
+    const auto channel = kvrail::child_channel();
+    return role == "decode" ? kvrail::decode_child(*channel) : kvrail::prefill_child(*channel);
+  }
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
