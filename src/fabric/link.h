@@ -145,13 +145,15 @@ bool Link::poll(Handler& handler) {
     return true;
   }
   for (const auto& entry : std::span(entries.data(), static_cast<std::size_t>(count))) {
-    // Some providers set FI_REMOTE_CQ_DATA on local entries too; FI_REMOTE_WRITE tells.
-    if ((entry.flags & FI_REMOTE_WRITE) != 0) {
-      handler.on_immediate(*this, static_cast<std::uint32_t>(entry.data));
-    } else if (is_slot(entry.op_context)) {
+    // Some providers set FI_REMOTE_CQ_DATA on local entries too (sockets), and some set nothing
+    // else on remote ones (shm of libfabric 2.1): what is no write of ours but has data came from
+    // the peer.
+    if ((entry.flags & FI_REMOTE_WRITE) == 0 && is_slot(entry.op_context)) {
       auto* slot = static_cast<WriteSlot*>(entry.op_context);
       handler.on_write_done(*slot, Status{});
       free_slot(slot);
+    } else if ((entry.flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) != 0) {
+      handler.on_immediate(*this, static_cast<std::uint32_t>(entry.data));
     }
   }
   return true;
