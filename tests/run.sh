@@ -10,7 +10,8 @@
 #   --tidy           clang-tidy over the sources as well
 #   --help           this text
 #
-# Without options: release (with the checks of style and of the installed package), asan, tsan.
+# Without options: release (with the checks of style and of the installed package), asan, tsan, and
+# every fuzzer for some seconds.
 # Installs missing Debian packages first (as root or through sudo); writes only to build/.
 # The last line counts the tests of all builds; the exit status is 0 only if none failed.
 set -euo pipefail
@@ -37,6 +38,8 @@ while (($# > 0)); do
     *) die "unknown option $1 (see --help)" ;;
   esac
 done
+fuzz=0
+((${#presets[@]} > 0 || ${#filter[@]} > 0)) || fuzz=1
 ((${#presets[@]} > 0)) || presets=(release asan tsan)
 for preset in "${presets[@]}"; do
   [[ "$preset" =~ ^(release|debug|asan|tsan)$ ]] || die "unknown preset '$preset'"
@@ -110,6 +113,18 @@ if ((tidy)); then
     failed=$((failed + 1))
   fi
   echo "=== clang-tidy: done after $((SECONDS - started)) s"
+fi
+
+if ((fuzz)); then
+  echo "=== fuzzers"
+  started=$SECONDS status=0
+  bash "$root/tests/fuzz/run.sh" 5 || status=$?
+  case $status in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+  esac
+  echo "=== fuzzers: done after $((SECONDS - started)) s"
 fi
 
 for reason in "${broken[@]}"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds kvrail against libfabric 2.x and runs the tests of the fabric there. Needs root.
 #
-#   bash tests/libfabric2/run.sh [options of ctest]      (default: -R 'Conformance|fabric')
+#   bash tests/libfabric2/run.sh [options of ctest]      (default: -R 'conformance|fabric|Fabric')
 #
 # Debian 12 has libfabric 1.17; the 2.x comes with Debian 13, set up in a folder of its own under
 # build/libfabric2 from the mirror that apt of this machine uses, and kept there for the next time.
@@ -18,7 +18,7 @@ if [[ -z "${KVRAIL_LIBFABRIC2_UNSHARED:-}" ]]; then
   KVRAIL_LIBFABRIC2_UNSHARED=1 exec unshare --mount --propagation private -- \
     bash "${BASH_SOURCE[0]}" "$@"
 fi
-(($# > 0)) || set -- -R 'Conformance|fabric'
+(($# > 0)) || set -- -R 'conformance|fabric|Fabric'
 
 if [[ ! -e "$work/ready" ]]; then
   command -v debootstrap >/dev/null ||
