@@ -161,14 +161,15 @@ std::uint64_t Link::granted(std::uint32_t grant_word) const {
   std::uint64_t most = 0;
   for (std::uint32_t turn = 0; turn < kGrantTurns; ++turn) {
     // The provider writes it from this thread (software) or by DMA; aligned words do not tear.
-    const std::atomic_ref<std::uint64_t> word(grant_words_[grant_word * kGrantTurns + turn]);
+    const std::atomic_ref<std::uint64_t> word(
+        grant_words_[std::size_t{grant_word} * kGrantTurns + turn]);
     most = std::max(most, word.load(std::memory_order_acquire));
   }
   return most;
 }
 
 void Link::set_initial_grant(std::uint32_t grant_word, std::uint64_t granted) {
-  grant_words_[grant_word * kGrantTurns] = granted;
+  grant_words_[std::size_t{grant_word} * kGrantTurns] = granted;
 }
 
 bool Link::read_error(QueueError& error) {

@@ -158,7 +158,7 @@ void PeerGroup::enqueue(Submission&& submission) {
   lanes_[open.target->group.value()]->enqueue(open);
 }
 
-void PeerGroup::expect(CounterId counter, std::uint64_t units, CounterCallback reached) {
+void PeerGroup::expect(CounterId counter, std::uint64_t units, const CounterCallback& reached) {
   if (closed_) {
     reached({ErrorCode::kLinkClosed, fmt::format("the links to {} are closed", life_->name())},
             counters_.report(counter));

@@ -61,7 +61,7 @@ class PeerGroup {
   const LinkCounters& tallies() const { return tallies_; }
 
   void enqueue(Submission&& submission);
-  void expect(CounterId counter, std::uint64_t units, CounterCallback reached);
+  void expect(CounterId counter, std::uint64_t units, const CounterCallback& reached);
   void release(CounterId counter) { counters_.release(counter); }
   // Polls for a while, whatever is expected.
   void wake();
