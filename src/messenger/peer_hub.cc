@@ -125,7 +125,7 @@ void PeerHub::session_message(PeerSession& session, Message message) {
 }
 
 void PeerHub::session_losing(PeerSession& session, const Status& reason) {
-  const auto peer = session.peer();
+  const auto& peer = session.peer();
   by_peer_.erase(peer->id);
   attached_.store(by_peer_.size(), std::memory_order_relaxed);
   log_.info("parting from {}: {}", peer->label, reason.text());

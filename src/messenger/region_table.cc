@@ -84,6 +84,7 @@ std::vector<RegionEntry> RegionTable::entries(const KvLayout& layout) const {
   }
   if (layout.context) named.insert(layout.context->region);
   std::vector<RegionEntry> entries;
+  entries.reserve(named.size());
   for (const RegionId id : named) {
     entries.push_back({id, find(id, "pages").descriptor()});
   }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -28,7 +29,9 @@ class SenderTable {
     PeerId peer;
     std::uint64_t wire_id = 0;
 
-    auto operator<=>(const Origin&) const = default;
+    friend bool operator<(const Origin& a, const Origin& b) {
+      return std::tie(a.peer, a.wire_id) < std::tie(b.peer, b.wire_id);
+    }
   };
 
   // False if the external id is in use.
