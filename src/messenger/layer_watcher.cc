@@ -1,5 +1,7 @@
 #include "messenger/layer_watcher.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -121,6 +123,8 @@ std::uint64_t LayerWatcher::steps_failed() const {
 
 void LayerWatcher::run() {
   name_this_thread("kvrail-watch");
+  // Naps are as long as they say: by default the kernel may add 50 us.
+  ::prctl(PR_SET_TIMERSLACK, 1'000UL);
   std::vector<std::shared_ptr<WatchedCounter>> watched;
   std::int64_t last_news_ns = now_ns();
   for (;;) {

@@ -5,6 +5,13 @@
 #include "messenger/request_sender.h"
 
 namespace kvrail {
+namespace {
+
+bool by_id(const std::shared_ptr<RequestSender>& a, const std::shared_ptr<RequestSender>& b) {
+  return a->id() < b->id();
+}
+
+}  // namespace
 
 bool SenderTable::add(const std::shared_ptr<RequestSender>& sender) {
   const std::lock_guard lock(mutex_);
@@ -74,6 +81,7 @@ std::vector<std::shared_ptr<RequestSender>> SenderTable::forget_peer(PeerId peer
   for (const auto& [id, entry] : open_) {
     if (entry.origin && entry.origin->peer == peer) open.push_back(entry.sender);
   }
+  std::sort(open.begin(), open.end(), by_id);
   return open;
 }
 
@@ -82,7 +90,7 @@ std::vector<std::shared_ptr<RequestSender>> SenderTable::open() const {
   std::vector<std::shared_ptr<RequestSender>> all;
   all.reserve(open_.size());
   for (const auto& [id, entry] : open_) all.push_back(entry.sender);
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
+  std::sort(all.begin(), all.end(), by_id);
   return all;
 }
 
