@@ -17,8 +17,9 @@ struct FabricConfig {
   Placement placement = Placement::kOneProcess;
 
   bool two_processes() const { return placement == Placement::kTwoProcesses; }
-  // Whether a peer that is stopped holds nobody else up. Endpoints of shm are guarded by spinning
-  // locks; one that is stopped while it holds one stops whoever writes to it.
+  // Whether a peer that is stopped or dead holds nobody else up. Endpoints of shm are guarded by
+  // spinning locks: a process that stops while it holds one stops whoever writes to it, until it
+  // goes on or the engine is told of its end.
   bool isolates_stopped_peers() const { return provider != "shm"; }
   // Whether its links are TCP connections of the kernel.
   bool over_tcp() const { return provider.starts_with("tcp") || provider.starts_with("net"); }
