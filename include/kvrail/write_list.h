@@ -15,8 +15,9 @@ struct WriteRun {
   std::uint64_t source_offset = 0;
   std::uint64_t target_offset = 0;
   std::uint64_t size_bytes = 0;  // at least 1
-  // What the target's counter grows by when all of it has landed; at least 1, and at least one per
-  // kMaxUnitBytes so that a long run can be split with every piece counted.
+  // What the target's counter grows by when all of it has landed; at least 1, at least one per
+  // kMaxUnitBytes so that a long run can be split with every piece counted, and at most one per
+  // byte.
   std::uint32_t units = 1;
 };
 

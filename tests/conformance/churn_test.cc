@@ -37,14 +37,13 @@ TEST_P(Churn, PeersThatComeAndGoLeaveNothingBehind) {
   } else {
     other = std::make_unique<LocalNode>(engine_options(GetParam()));
   }
-  // Where opening and closing takes a tenth of a second, fewer have to do.
-  const int peers = scaled(GetParam().provider == "tcp" ? 300 : 80);
-  const int settled = peers / 4;
+  constexpr int kPeers = scaled(300);
+  constexpr int kSettled = kPeers / 4;
   ProcessUsage local_before;
   ProcessUsage other_before;
-  for (int i = 0; i < peers; ++i) {
+  for (int i = 0; i < kPeers; ++i) {
     SCOPED_TRACE(testing::Message() << "peer " << i);
-    if (i == settled) {
+    if (i == kSettled) {
       local_before = local.usage();
       other_before = other->usage();
     }
