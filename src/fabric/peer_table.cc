@@ -94,7 +94,7 @@ void PeerTable::close(PeerId peer, ClosedCallback closed) {
       record = found->second;
       first = !std::exchange(record->closing, true);
       remote_closed = record->remote_closed;
-      if (closed) record->when_closed.push_back(std::move(closed));
+      if (closed) record->when_closed.push_back(std::exchange(closed, {}));
     }
   }
   if (!record) {

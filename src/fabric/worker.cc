@@ -57,7 +57,8 @@ Worker::~Worker() {
   thread_.join();
 }
 
-void Worker::main(const Settings& settings, std::function<void(std::exception_ptr)> started) {
+void Worker::main(const Settings& settings,
+                  const std::function<void(std::exception_ptr)>& started) {
   try {
     thread_checker_.bind();
     name_this_thread(fmt::format("kvrail-fab{}", settings.group.value()));

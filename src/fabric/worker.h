@@ -70,7 +70,7 @@ class Worker {
     std::function<void()> over;
   };
 
-  void main(const Settings& settings, std::function<void(std::exception_ptr)> started);
+  void main(const Settings& settings, const std::function<void(std::exception_ptr)>& started);
   void open_rails(const Settings& settings);
   void loop();
   bool run_commands();
