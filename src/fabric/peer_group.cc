@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "fabric/socket_cut.h"
 
 namespace kvrail {
 PeerGroup::PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>& rails,
@@ -41,14 +42,14 @@ std::vector<LinkAddress> PeerGroup::link_addresses() const {
 }
 
 void PeerGroup::connect(const NodeLinks& peer) {
-  for (const auto& link : links_) addresses_.push_back(insert_addresses(*link, peer));
+  addresses_.insert(links_, peer, life_->name());
   plan_lanes(peer);
   for (const ChannelPlan& plan : settings_.inbound) {
     if (plan.target_group != settings_.group) continue;
     const LinkAddress& source = peer.groups[plan.source_group.value()][plan.source_rail.value()];
     credit_.connect(
         plan.target_rail, plan.tag,
-        address_of(plan.target_rail, plan.source_group, plan.source_rail),
+        addresses_.get(plan.target_rail, plan.source_group, plan.source_rail),
         source.grant_base + std::uint64_t{plan.grant_word} * kGrantTurns * sizeof(std::uint64_t),
         source.grant_key);
   }
@@ -56,47 +57,6 @@ void PeerGroup::connect(const NodeLinks& peer) {
     for (const LinkAddress& link : group) peer_endpoints_.push_back(link.endpoint);
   }
   connected_ = true;
-}
-
-// Every rail of ours may be told to write to, or to grant to, every link of the peer.
-std::vector<std::vector<fi_addr_t>> PeerGroup::insert_addresses(const Link& link,
-                                                                const NodeLinks& peer) const {
-  const Rail& rail = link.rail();
-  const std::size_t own_size = link.address().endpoint.size();
-  std::vector<std::vector<fi_addr_t>> addresses;
-  for (const auto& group : peer.groups) {
-    auto& row = addresses.emplace_back();
-    for (const LinkAddress& theirs : group) {
-      // The provider takes as many bytes as its kind of address has; a text goes up to its zero.
-      const bool is_text = rail.info().addr_format == FI_ADDR_STR;
-      if (is_text ? theirs.endpoint.back() != std::byte{0} : theirs.endpoint.size() != own_size) {
-        throw Error(ErrorCode::kMalformed,
-                    fmt::format("rail {}: the address of {} has {} bytes and is none of this "
-                                "provider",
-                                rail.name(), life_->name(), theirs.endpoint.size()));
-      }
-      fi_addr_t address = FI_ADDR_UNSPEC;
-      const int count =
-          fi_av_insert(rail.address_vector(), theirs.endpoint.data(), 1, &address, 0, nullptr);
-      if (count != 1) {
-        // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
-        const bool limited = rail.limits().target_reads_source;
-        throw Error(limited ? ErrorCode::kLimit : ErrorCode::kFabric,
-                    fmt::format("rail {}: the address of {} cannot be used: {}{}", rail.name(),
-                                life_->name(), fabric_error_text(count < 0 ? count : -FI_EINVAL),
-                                limited ? "; shm reaches 256 endpoints at most from one rail: set "
-                                          "provider to tcp for more peers on this host"
-                                        : ""));
-      }
-      row.push_back(address);
-    }
-  }
-  return addresses;
-}
-
-fi_addr_t PeerGroup::address_of(RailIndex rail, DeviceGroupId peer_group,
-                                RailIndex peer_rail) const {
-  return addresses_[rail.value()][peer_group.value()][peer_rail.value()];
 }
 
 void PeerGroup::plan_lanes(const NodeLinks& peer) {
@@ -120,7 +80,7 @@ void PeerGroup::plan_lanes(const NodeLinks& peer) {
     Channel channel;
     channel.link = links_[plan.source_rail.value()].get();
     channel.source_rail = plan.source_rail;
-    channel.target = address_of(plan.source_rail, plan.target_group, plan.target_rail);
+    channel.target = addresses_.get(plan.source_rail, plan.target_group, plan.target_rail);
     channel.target_rail = plan.target_rail;
     channel.tag = plan.tag;
     channel.grant_word = plan.grant_word;
@@ -280,8 +240,8 @@ void PeerGroup::on_write_done(WriteSlot& slot, const Status& status) {
     tallies_.writes_completed.add(1);
   } else {
     tallies_.writes_failed.add(1);
-    if (submission.status.ok()) submission.status = status;
-    life_->report_error(status);
+    if (submission.status.ok()) submission.status = closing_ ? links_closed() : status;
+    if (!closing_) life_->report_error(status);
   }
   if (submission.outstanding == 0 && !submission.queued) finish(submission);
 }
@@ -296,7 +256,13 @@ std::uint64_t PeerGroup::total_credit() const {
   return sum;
 }
 
-void PeerGroup::on_link_error(Link&, const Status& status) { life_->report_error(status); }
+void PeerGroup::on_link_error(Link&, const Status& status) {
+  if (!closing_) life_->report_error(status);
+}
+
+Status PeerGroup::links_closed() const {
+  return {ErrorCode::kLinkClosed, fmt::format("the links to {} were closed", life_->name())};
+}
 
 void PeerGroup::finish(Submission& submission) {
   const auto self = submission.self;
@@ -326,8 +292,7 @@ void PeerGroup::fail_queued() {
       submission->queued = false;
       submission->place.leave();
       if (submission->status.ok()) {
-        submission->status = {ErrorCode::kLinkClosed,
-                              fmt::format("the links to {} were closed", life_->name())};
+        submission->status = links_closed();
       }
       if (submission->outstanding == 0) finish(*submission);
     }
@@ -339,18 +304,16 @@ void PeerGroup::close(bool peer_is_gone) {
   queue_.close();
   // Every write is counted on a counter that is taken: without one, none is under way.
   const bool in_mid_write = writes_outstanding_ > 0 || counters_.taken() > 0;
+  closing_ = true;
   fail_queued();
   const ProviderLimits& limits = links_.front()->rail().limits();
   const bool source_may_be_read = limits.target_reads_source && !peer_is_gone;
   if (source_may_be_read || (limits.unsafe_to_close && !peer_is_gone)) {
     // A peer that is alive finishes what it has begun within this; else the writes stay open. The
     // layered tcp provider of 1.17 crashes in a process whose peer goes away in mid-write.
-    const std::int64_t deadline = now_ns() + kDrainNs;
-    while (writes_outstanding_ > 0 && now_ns() < deadline) {
-      loop_ns_ = now_ns();
-      for (const auto& link : links_) link->poll(*this);
-    }
+    poll_while([&] { return writes_outstanding_ > 0; });
   }
+  if (in_mid_write && limits.keeps_connecting_peers) settle_connections();
   closed_ = true;
   // No link is read any more; in one process shm has no mapping of a peer's memory but the peer's
   // own, which has to stay until both sides have removed the other's address.
@@ -358,18 +321,33 @@ void PeerGroup::close(bool peer_is_gone) {
   if (!links_kept_) {
     for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
   }
-  for (std::size_t rail = 0; rail < addresses_.size(); ++rail) {
-    for (std::vector<fi_addr_t>& row : addresses_[rail]) {
-      fi_av_remove(links_[rail]->rail().address_vector(), row.data(), row.size(), 0);
-    }
-  }
+  addresses_.remove(links_);
   for (const CounterId counter : counters_.expected()) {
     const CounterReport report = counters_.report(counter);
     const CounterCallback reached = counters_.take_callback(counter);
-    reached({ErrorCode::kLinkClosed, fmt::format("the links to {} were closed", life_->name())},
-            report);
+    reached(links_closed(), report);
   }
   if (!source_may_be_read) source_is_free();
+}
+
+// A peer that is connecting just now would be met by the provider after the endpoint is gone: its
+// connection is ended and the provider made to notice, while the endpoint is there.
+void PeerGroup::settle_connections() {
+  std::vector<SocketCut> cuts;
+  for (const auto& link : links_) cuts.emplace_back(link->address().endpoint);
+  poll_while([&] {
+    return std::any_of(cuts.begin(), cuts.end(),
+                       [](const SocketCut& cut) { return cut.any_open(); });
+  });
+}
+
+template <class Condition>
+void PeerGroup::poll_while(Condition condition) {
+  const std::int64_t deadline = now_ns() + kDrainNs;
+  while (condition() && now_ns() < deadline) {
+    loop_ns_ = now_ns();
+    for (const auto& link : links_) link->poll(*this);
+  }
 }
 
 void PeerGroup::source_is_free() {
@@ -389,8 +367,7 @@ void PeerGroup::fail_open() {
   while (!submissions_.empty()) {
     Submission& submission = submissions_.front();
     if (submission.status.ok()) {
-      submission.status = {ErrorCode::kLinkClosed,
-                           fmt::format("the links to {} were closed", life_->name())};
+      submission.status = links_closed();
     }
     finish(submission);
   }

@@ -15,6 +15,7 @@
 #include "fabric/lane.h"
 #include "fabric/link.h"
 #include "fabric/link_counters.h"
+#include "fabric/peer_addresses.h"
 #include "fabric/peer_life.h"
 #include "fabric/submission_queue.h"
 #include "kvrail/transfer_engine.h"
@@ -98,9 +99,6 @@ class PeerGroup {
   static constexpr std::int64_t kDrainNs = 100'000'000;
   static constexpr std::uint32_t kQuantum = 16;
 
-  std::vector<std::vector<fi_addr_t>> insert_addresses(const Link& link,
-                                                       const NodeLinks& peer) const;
-  fi_addr_t address_of(RailIndex rail, DeviceGroupId peer_group, RailIndex peer_rail) const;
   void plan_lanes(const NodeLinks& peer);
   bool post_lanes(std::int64_t now_ns);
   bool settle_head(Lane& lane, Lane::Outcome outcome);
@@ -109,6 +107,11 @@ class PeerGroup {
   void run_callback(CounterId counter, CounterTable::Arrival outcome);
   void finish(Submission& submission);
   void fail_queued();
+  void settle_connections();
+  // Polls the links as long as the condition holds, but not longer than kDrainNs.
+  template <class Condition>
+  void poll_while(Condition condition);
+  Status links_closed() const;
   void fail_open();
   std::uint32_t rail_of(const Link& link) const;
 
@@ -123,13 +126,13 @@ class PeerGroup {
 
   std::vector<std::unique_ptr<Link>> links_;  // per rail
   std::vector<Bytes> peer_endpoints_;
-  // The peer's links, as our rails know them: [rail][device group of the peer][rail of the peer].
-  std::vector<std::vector<std::vector<fi_addr_t>>> addresses_;
+  PeerAddresses addresses_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // per device group of the peer
   std::list<Submission> submissions_;         // open ones
   std::size_t next_lane_ = 0;
 
   bool connected_ = false;
+  bool closing_ = false;  // what fails now fails because of us
   bool closed_ = false;
   bool links_kept_ = false;  // closed, but still open for the provider
   bool blocked_ = false;

@@ -248,7 +248,8 @@ ProviderLimits::ProviderLimits(const fi_info& info)
       runs_over_sockets(info.addr_format == FI_SOCKADDR || info.addr_format == FI_SOCKADDR_IN ||
                         info.addr_format == FI_SOCKADDR_IN6),
       layered(info.ep_attr->protocol == FI_PROTO_RXM),
-      unsafe_to_close(layered && virtual_addressing == false) {}
+      unsafe_to_close(layered && !virtual_addressing),
+      keeps_connecting_peers(runs_over_sockets && !layered && !virtual_addressing) {}
 
 int preference(const std::string& provider_name) {
   if (provider_name == "efa") return 0;

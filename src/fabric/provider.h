@@ -46,6 +46,9 @@ struct ProviderLimits {
   bool layered = false;            // reliable datagrams over connected endpoints (ofi_rxm)
   // Closing an endpoint that has half received a write crashes (ofi_rxm over sockets in 1.17).
   bool unsafe_to_close = false;
+  // An endpoint that is closed while a peer connects to it is used after that (native tcp in 1.17:
+  // "net" says so of itself in a comment).
+  bool keeps_connecting_peers = false;
 };
 
 // The providers that `options` ask for, in order of preference for a peer that has them too.

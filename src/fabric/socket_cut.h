@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "base/byte_codec.h"
 
@@ -14,5 +17,24 @@ namespace kvrail {
 //
 // The provider keeps its descriptors: they are only cut, never closed.
 void cut_sockets(std::span<const std::byte> endpoint, std::span<const Bytes> peer_endpoints);
+
+// Ends what comes to one endpoint of ours: shuts down its listening socket and every connection
+// that was accepted at its port, and knows whether the provider has closed those since. Threads:
+// one.
+class SocketCut {
+ public:
+  explicit SocketCut(std::span<const std::byte> endpoint);
+
+  // Whether one of the accepted connections is still open. Its descriptor may have another number's
+  // file behind it by now, which is told by the inode.
+  bool any_open() const;
+
+ private:
+  struct Accepted {
+    int descriptor;
+    ino_t inode;
+  };
+  std::vector<Accepted> accepted_;
+};
 
 }  // namespace kvrail

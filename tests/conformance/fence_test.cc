@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "support/fabric_pair.h"
 
 namespace kvrail {
@@ -138,6 +139,39 @@ TEST_P(Fence, NothingLandsAfterTheTargetClosed) {
     EXPECT_TRUE(lane.target().guards_intact());
     lane.remove();
     ASSERT_TRUE(bystander.works());
+  }
+}
+
+// The target closes while the sender's first write is still connecting to it. The other links of
+// the device group are polled on, and so meet whatever the provider kept of the connection.
+TEST_P(Fence, TheTargetClosesWhileThePeerConnects) {
+  LocalNode local(engine_options(GetParam()));
+  std::unique_ptr<FabricNode> other;
+  if (GetParam().two_processes()) {
+    other = std::make_unique<RemoteNode>(engine_options(GetParam()));
+  } else {
+    other = std::make_unique<LocalNode>(engine_options(GetParam()));
+  }
+  Bystander bystander(GetParam(), local);
+  // Each opens and closes links: fewer where that takes long.
+  const int rounds = GetParam().provider == "tcp" ? scaled(400) : scaled(40);
+  for (int round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    FabricConnection connection(local, *other);
+    FabricLane lane(connection.forward(), kLaneSize);
+    SlotSender sender(lane, lane.take_counter(), 1'000'000);
+    // Somewhere between before the connection and the first bytes.
+    const std::int64_t until = now_ns() + static_cast<std::int64_t>(random_() % 400'000);
+    while (now_ns() < until) std::this_thread::yield();
+    ASSERT_TRUE(close_side(connection.acceptor()));
+    ASSERT_TRUE(close_side(connection.initiator()));
+    local.confirm_remote_closed(connection.initiator().peer);
+    sender.stop();
+    ASSERT_TRUE(sender.all_ended());
+    lane.remove();
+    if (round % 8 == 0) {
+      ASSERT_TRUE(bystander.works());
+    }
   }
 }
 

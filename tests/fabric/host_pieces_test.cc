@@ -138,6 +138,28 @@ TEST(SocketCut, CutsTheConnectionsOfOneLink) {
   EXPECT_FALSE(is_cut(again));
 }
 
+TEST(SocketCut, EndsWhatComesToOneEndpointAndKnowsWhatIsOpen) {
+  const Listener ours;
+  const Listener other;
+  const UniqueFd to_us = ours.connect();
+  UniqueFd at_us = ours.accept();
+  const UniqueFd to_other = other.connect();
+  const UniqueFd at_other = other.accept();
+  const SocketCut cut(ours.name());
+  EXPECT_TRUE(is_cut(to_us));
+  EXPECT_TRUE(is_cut(at_us));
+  EXPECT_FALSE(is_cut(to_other));
+  // Nobody comes in any more.
+  EXPECT_LT(::accept4(ours.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), 0);
+  EXPECT_TRUE(cut.any_open());
+  at_us.reset();
+  EXPECT_FALSE(cut.any_open());
+  // Another file under the same number is not the one that was cut.
+  const UniqueFd next(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_FALSE(cut.any_open());
+  EXPECT_FALSE(SocketCut({}).any_open());
+}
+
 TEST(SocketCut, IgnoresWhatIsNoSocketAddress) {
   const Listener other;
   const UniqueFd client = other.connect();

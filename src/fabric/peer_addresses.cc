@@ -1,0 +1,60 @@
+#include "fabric/peer_addresses.h"
+
+#include <fmt/format.h>
+
+#include <rdma/fi_errno.h>
+
+#include "kvrail/error.h"
+
+namespace kvrail {
+namespace {
+
+fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_size,
+                     const std::string& peer_name) {
+  // The provider takes as many bytes as its kind of address has; a text goes up to its zero.
+  const bool is_text = rail.info().addr_format == FI_ADDR_STR;
+  if (is_text ? link.endpoint.back() != std::byte{0} : link.endpoint.size() != own_size) {
+    throw Error(ErrorCode::kMalformed,
+                fmt::format("rail {}: the address of {} has {} bytes and is none of this provider",
+                            rail.name(), peer_name, link.endpoint.size()));
+  }
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  const int count =
+      fi_av_insert(rail.address_vector(), link.endpoint.data(), 1, &address, 0, nullptr);
+  if (count == 1) return address;
+  // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
+  const bool limited = rail.limits().target_reads_source;
+  throw Error(limited ? ErrorCode::kLimit : ErrorCode::kFabric,
+              fmt::format("rail {}: the address of {} cannot be used: {}{}", rail.name(), peer_name,
+                          fabric_error_text(count < 0 ? count : -FI_EINVAL),
+                          limited ? "; shm reaches 256 endpoints at most from one rail: set "
+                                    "provider to tcp for more peers on this host"
+                                  : ""));
+}
+
+}  // namespace
+
+void PeerAddresses::insert(const std::vector<std::unique_ptr<Link>>& links, const NodeLinks& peer,
+                           const std::string& peer_name) {
+  for (const auto& link : links) {
+    const std::size_t own_size = link->address().endpoint.size();
+    auto& groups = addresses_.emplace_back();
+    for (const auto& group : peer.groups) {
+      auto& row = groups.emplace_back();
+      for (const LinkAddress& theirs : group) {
+        row.push_back(insert_one(link->rail(), theirs, own_size, peer_name));
+      }
+    }
+  }
+}
+
+void PeerAddresses::remove(const std::vector<std::unique_ptr<Link>>& links) {
+  for (std::size_t rail = 0; rail < addresses_.size(); ++rail) {
+    for (std::vector<fi_addr_t>& row : addresses_[rail]) {
+      fi_av_remove(links[rail]->rail().address_vector(), row.data(), row.size(), 0);
+    }
+  }
+  addresses_.clear();
+}
+
+}  // namespace kvrail

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/introduction.h"
+#include "fabric/link.h"
+#include "kvrail/ids.h"
+
+namespace kvrail {
+
+// The links of a peer, as the address vectors of one device group's rails know them: every rail may
+// be told to write to, or to grant to, every link of the peer.
+//
+// Threads: the device group's worker only.
+class PeerAddresses {
+ public:
+  // Throws Error: kMalformed for an address that is none of the provider, kLimit, kFabric. What was
+  // inserted before goes with remove().
+  void insert(const std::vector<std::unique_ptr<Link>>& links, const NodeLinks& peer,
+              const std::string& peer_name);
+
+  fi_addr_t get(RailIndex rail, DeviceGroupId peer_group, RailIndex peer_rail) const {
+    return addresses_[rail.value()][peer_group.value()][peer_rail.value()];
+  }
+
+  // After the links are closed.
+  void remove(const std::vector<std::unique_ptr<Link>>& links);
+
+ private:
+  // [rail][device group of the peer][rail of the peer]
+  std::vector<std::vector<std::vector<fi_addr_t>>> addresses_;
+};
+
+}  // namespace kvrail
