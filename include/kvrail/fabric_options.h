@@ -57,7 +57,7 @@ struct TransferEngineOptions {
   Delivery delivery = Delivery::kProvider;
 
   // How long a worker polls without progress before it dozes (waiting on the provider's
-  // descriptor, or in naps of 50 us where it has none). 0 dozes at once.
+  // descriptor, or in naps of 50 us to 1 ms where it has none). 0 dozes at once.
   std::uint32_t spin_us = 200;
 
   LogSink log;

@@ -16,8 +16,12 @@
 namespace kvrail {
 namespace {
 
-// A nap of a worker whose provider has nothing to wait on.
-constexpr std::int64_t kNapNs = 50'000;
+// Naps of a worker whose provider has nothing to wait on are a sixteenth of the time without
+// progress, within these bounds: what comes late is seen little later, and a long wait costs
+// little.
+constexpr std::int64_t kShortNapNs = 50'000;
+constexpr std::int64_t kLongNapNs = 1'000'000;
+constexpr std::int64_t kNapsPerWait = 16;
 // Dozing on descriptors is cut short, in case a provider does not signal: by more when nothing of
 // ours is under way.
 constexpr std::int64_t kDozeNs = 2'000'000;
@@ -181,7 +185,7 @@ void Worker::rest(std::int64_t idle_ns) {
     descriptors_.resize(1);
     sleep(parked_.empty() ? -1 : kParkedCheckNs);
   } else if (idle_ns >= spin_ns_) {
-    doze();
+    doze(idle_ns);
   } else if (idle_ns > kYieldNs) {
     ::sched_yield();
   } else {
@@ -189,7 +193,7 @@ void Worker::rest(std::int64_t idle_ns) {
   }
 }
 
-void Worker::doze() {
+void Worker::doze(std::int64_t idle_ns) {
   descriptors_.resize(1);
   bool all_wake = true;
   for (const auto& peer : active_) {
@@ -204,7 +208,7 @@ void Worker::doze() {
       }
     }
   }
-  sleep(all_wake ? kDozeNs : kNapNs);
+  sleep(all_wake ? kDozeNs : std::clamp(idle_ns / kNapsPerWait, kShortNapNs, kLongNapNs));
 }
 
 void Worker::sleep(std::int64_t timeout_ns) {

@@ -77,7 +77,7 @@ class Worker {
   bool progress_peers(std::int64_t now_ns);
   void tend_parked();
   void rest(std::int64_t idle_ns);
-  void doze();
+  void doze(std::int64_t idle_ns);
   // Sleeps until a command comes, one of descriptors_ is readable, or the time is over; negative
   // waits without limit.
   void sleep(std::int64_t timeout_ns);
