@@ -28,9 +28,9 @@ struct DeviceGroupOptions {
 // How a TransferEngine is opened. Every default is usable; the comment says who should change it.
 struct TransferEngineOptions {
   // "auto", "efa", "verbs", "tcp" (the native one, whatever this libfabric calls it),
-  // "tcp;ofi_rxm", "shm", or any other libfabric provider name. A named provider that is not usable
-  // is an error; it is never replaced silently. "auto" takes, per peer: efa or verbs, then shm if
-  // both are on one host, then tcp.
+  // "tcp;ofi_rxm" (libfabric 1 only), "shm", or any other libfabric provider name. A named provider
+  // that is not usable is an error; it is never replaced silently. "auto" takes, per peer: efa or
+  // verbs, then shm if both are on one host, then tcp.
   std::string provider = "auto";
 
   // Address that socket providers bind, IPv4 or IPv6 literal. Deployments on more than one host

@@ -196,6 +196,14 @@ Provider open_provider(const std::string& name, const TransferEngineOptions& opt
         name, options,
         naming != nullptr ? naming->libfabric_names : std::vector<const char*>{name.c_str()});
   }
+  if (libfabric_name == "tcp;ofi_rxm" && FI_MAJOR(fi_version()) >= 2) {
+    // Cut and left alone, as we do with it in 1.17, it goes on reading sources there.
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("provider '{}' of libfabric {}.{} cannot be closed safely while a peer "
+                            "writes; set provider to 'tcp', which needs no ofi_rxm there, or to "
+                            "'auto'",
+                            name, FI_MAJOR(fi_version()), FI_MINOR(fi_version())));
+  }
   Provider provider{canonical_name(name), libfabric_name, {}, {}};
   std::string why_not;
   for (InfoPtr& info : infos) {

@@ -172,6 +172,18 @@ TEST(ProviderChoice, ProvidersWithoutADeviceAreNamed) {
   }
 }
 
+// It cannot be closed safely there.
+TEST(ProviderChoice, TcpOverRxmIsForLibfabric1) {
+  TransferEngineOptions options;
+  options.provider = "tcp;ofi_rxm";
+  if (std::string(TransferEngine({}).describe()).find("libfabric 2.") == std::string::npos) {
+    const TransferEngine engine(options);
+    EXPECT_NE(engine.describe().find("tcp;ofi_rxm"), std::string::npos);
+  } else {
+    expect_refused(options, {"tcp;ofi_rxm", "libfabric 2.", "'tcp'"});
+  }
+}
+
 // The choice between two processes of one host, as each describes it.
 TEST(ProviderChoice, AutoTakesSharedMemoryOnOneHost) {
   TransferEngineOptions options;
