@@ -6,5 +6,6 @@
 #include "kvrail/kv_layout.h"
 #include "kvrail/kv_messenger.h"
 #include "kvrail/model_shape.h"
+#include "kvrail/shared_allocation.h"
 #include "kvrail/transfer_engine.h"
 #include "kvrail/transfer_plan.h"
