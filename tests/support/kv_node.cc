@@ -84,11 +84,18 @@ KvNode::KvNode(KvNodeOptions options) : options_(std::move(options)) {
   std::vector<RankMemory> memory;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const std::uint64_t size = region_bytes(options_.cache, RankIndex(r));
-    ranks_[r].memory.assign(size + 2 * kMargin, kCanary);
-    ranks_[r].expected = ranks_[r].memory;
+    Rank& rank = ranks_[r];
+    if (options_.allocate) {
+      rank.memory = options_.allocate(size + 2 * kMargin);
+    } else {
+      rank.own.resize(size + 2 * kMargin);
+      rank.memory = rank.own;
+    }
+    std::ranges::fill(rank.memory, kCanary);
+    rank.expected.assign(rank.memory.begin(), rank.memory.end());
     const DeviceGroupId group(static_cast<std::uint16_t>(r % options_.device_groups));
     memory.push_back(
-        {messenger_->register_memory(group, ranks_[r].memory.data() + kMargin, size), group});
+        {messenger_->register_memory(group, rank.memory.data() + kMargin, size), group});
   }
   layout_ = make_kv_layout(options_.cache, memory);
   messenger_->start(layout_, options_.prefills ? queue_.prefill() : nullptr,

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,7 +34,9 @@ struct KvNodeOptions {
   bool decodes = false;
   std::uint16_t device_groups = 1;  // ranks are dealt to them in turn
   KvCacheOptions cache;             // small by default
-  MessengerOptions messenger;       // fabric, node_name and listen are set from the above
+  // Gives a rank's memory, zero-filled, which must outlive the node. Empty: the node has its own.
+  std::function<std::span<std::byte>(std::uint64_t size_bytes)> allocate;
+  MessengerOptions messenger;  // fabric, node_name and listen are set from the above
 };
 
 // A messenger with an engine's memory behind it, for tests: it computes by writing content that can
@@ -98,7 +102,8 @@ class KvNode {
 
  private:
   struct Rank {
-    std::vector<std::byte> memory;
+    std::vector<std::byte> own;
+    std::span<std::byte> memory;
     std::vector<std::byte> expected;
   };
   enum class Image { kMemory, kExpected, kBoth };
