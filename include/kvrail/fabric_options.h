@@ -50,7 +50,7 @@ struct TransferEngineOptions {
   // refuses; 1 to 1,048,576.
   std::uint32_t submission_queue_length = 1024;
 
-  // Neighbouring runs are merged into writes up to this size; 0 takes 1 MiB or the provider's
+  // Neighbouring ranges are merged into writes up to this size; 0 takes 1 MiB or the provider's
   // largest message, whichever is smaller.
   std::uint64_t max_write_bytes = 0;
 

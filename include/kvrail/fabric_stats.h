@@ -12,7 +12,7 @@ namespace kvrail {
 struct LinkStats {
   std::uint64_t bytes_posted = 0;
   std::uint64_t writes_posted = 0;
-  std::uint64_t runs_posted = 0;  // runs before merging; writes_posted is after
+  std::uint64_t runs_posted = 0;  // ranges of runs, before merging; writes_posted is after
   std::uint64_t units_posted = 0;
   std::uint64_t writes_completed = 0;
   std::uint64_t writes_failed = 0;

@@ -9,19 +9,26 @@
 
 namespace kvrail {
 
-// A contiguous range to copy: `size_bytes` from `source_offset` of the source region to
-// `target_offset` of the target region, both in bytes from the region's start.
+// `count` contiguous ranges to copy, equal in size and evenly spaced: range i is `size_bytes` from
+// source_offset + i * source_stride_bytes of the source region to target_offset + i *
+// target_stride_bytes of the target region, in bytes from the regions' starts. The same as a run
+// for each range, in order, but it takes no more memory than one.
 struct WriteRun {
   std::uint64_t source_offset = 0;
   std::uint64_t target_offset = 0;
-  std::uint64_t size_bytes = 0;  // at least 1
-  // What the target's counter grows by when all of it has landed; at least 1, at least one per
-  // kMaxUnitBytes so that a long run can be split with every piece counted, and at most one per
-  // byte.
+  std::uint64_t size_bytes = 0;  // of each range; at least 1
+  // What the target's counter grows by when all of one range has landed; at least 1, at least one
+  // per kMaxUnitBytes so that a long range can be split with every piece counted, and at most one
+  // per byte.
   std::uint32_t units = 1;
+  std::uint32_t count = 1;  // ranges; at least 1
+  // Ignored if there is one range. The target's is at least size_bytes: ranges of a run do not
+  // overlap there. The source's may be anything; 0 takes the same bytes again.
+  std::uint64_t source_stride_bytes = 0;
+  std::uint64_t target_stride_bytes = 0;
 };
 
-// A run of more bytes than this must carry more than one unit: ceil(size / kMaxUnitBytes). Every
+// A range of more bytes than this must carry more than one unit: ceil(size / kMaxUnitBytes). Every
 // provider served can write this much in one operation (verbs over Soft-RoCE: 8 MiB, the smallest
 // known).
 inline constexpr std::uint64_t kMaxUnitBytes = std::uint64_t{1} << 20;

@@ -149,7 +149,7 @@ void Lane::account(Submission& submission, const BuiltWrite& write, Channel& cha
 
   counters_.bytes_posted.add(write.size_bytes);
   counters_.writes_posted.add(1);
-  counters_.runs_posted.add(write.runs);
+  counters_.runs_posted.add(write.ranges);
   counters_.units_posted.add(write.units);
   counters_.immediates_posted.add(1);
   // Granted so far less what was left unused then: what the target may not have read yet.

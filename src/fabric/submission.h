@@ -18,10 +18,10 @@ struct Submission {
   std::shared_ptr<RegionRecord> source;
   std::shared_ptr<RemoteRegion> target;
 
-  SubmissionQueue::Place place;  // left when the last run is posted
+  SubmissionQueue::Place place;  // left when the last range is posted
 
   RunCursor cursor;
-  bool queued = true;             // has runs that are not posted
+  bool queued = true;             // has ranges that are not posted
   std::uint32_t outstanding = 0;  // writes posted and not completed
   Status status;                  // the first failure
   WriteReport report;

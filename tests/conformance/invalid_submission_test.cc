@@ -27,8 +27,9 @@ class InvalidSubmission : public FabricTest {
     refused_.push_back(outcome);
   }
   void expect_run_refused(WriteRun run) {
-    SCOPED_TRACE(testing::Message() << run.source_offset << " -> " << run.target_offset << ", "
-                                    << run.size_bytes << " bytes, " << run.units << " units");
+    SCOPED_TRACE(testing::Message()
+                 << run.source_offset << " -> " << run.target_offset << ", " << run.size_bytes
+                 << " bytes, " << run.units << " units, " << run.count << " ranges");
     expect_refused(lane_.list(counter_, {run}), ErrorCode::kInvalidArgument);
     // Anywhere in the list: nothing of it is posted.
     expect_refused(lane_.list(counter_, {{0, 0, 64, 1}, run, {64, 64, 64, 1}}),
@@ -72,6 +73,26 @@ TEST_P(InvalidSubmission, SizesAndUnits) {
   expect_run_refused({0, 0, 64, 65});
   expect_run_refused({0, 0, kMaxUnitBytes + 1, 1});
   expect_run_refused({0, 0, 2 * kMaxUnitBytes + 1, 2});
+  expect_untouched();
+}
+
+TEST_P(InvalidSubmission, RangesOfARun) {
+  constexpr std::uint32_t kMany = std::numeric_limits<std::uint32_t>::max();
+  expect_run_refused({0, 0, 64, 1, 0, 64, 64});
+  expect_run_refused({0, 0, 64, 1, 0, 0, 0});
+  expect_run_refused({0, 0, 64, 1, 2, 64, 63});
+  expect_run_refused({0, 0, 64, 1, 2, 64, 0});
+  expect_run_refused({0, 0, 64, 1, 2, kSource - 63, 64});
+  expect_run_refused({0, 0, 64, 1, 2, 64, kTarget - 63});
+  expect_run_refused({kSource - 64, 0, 64, 1, 2, 1, 64});
+  expect_run_refused({0, 0, 64, 1, kTarget / 64 + 1, 0, 64});
+  expect_run_refused({0, 0, 64, 1, kMany, 0, 64});
+  expect_run_refused({0, 0, 64, 1, 2, kMost, 64});
+  expect_run_refused({0, 0, 64, 1, 2, 64, kMost});
+  // The last range's offset overflows to one inside.
+  expect_run_refused({64, 0, 64, 1, 2, kMost - 63, 64});
+  expect_run_refused({0, 64, 64, 1, 2, 64, kMost - 63});
+  expect_run_refused({0, 0, 64, 1, 5, 64, std::uint64_t{1} << 62});
   expect_untouched();
 }
 

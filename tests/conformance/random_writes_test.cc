@@ -19,9 +19,9 @@ TEST_P(RandomWrites, EveryShapeArrivesByteForByte) {
   for (const RunShape shape : {RunShape::kMixed, RunShape::kAdjacent, RunShape::kGathered,
                                RunShape::kScattered, RunShape::kApart}) {
     for (const RunLimits limits :
-         {RunLimits{.max_bytes = 300, .max_units = 3, .max_runs = 3000}, RunLimits{.max_units = 1},
-          RunLimits{.max_bytes = 3 * kMiB, .max_units = 40}}) {
-      SCOPED_TRACE(testing::Message() << "shape " << static_cast<int>(shape) << ", runs up to "
+         {RunLimits{.max_bytes = 300, .max_units = 3, .max_ranges = 3000},
+          RunLimits{.max_units = 1}, RunLimits{.max_bytes = 3 * kMiB, .max_units = 40}}) {
+      SCOPED_TRACE(testing::Message() << "shape " << static_cast<int>(shape) << ", ranges up to "
                                       << limits.max_bytes << " bytes");
       auto lane = pair.lane_to_other({4 * kMiB, 8 * kMiB, {}, {}}, random());
       const auto runs = random_runs(random, 4 * kMiB, 8 * kMiB, shape, limits);
@@ -132,7 +132,7 @@ TEST_P(RandomWrites, ReportsAndStatisticsAddUp) {
   EXPECT_EQ(report.bytes_posted, bytes_of(runs));
   EXPECT_EQ(report.units_posted, units_of(runs));
   EXPECT_GT(report.writes_posted, 0U);
-  EXPECT_LE(report.writes_posted, runs.size() + 2);
+  EXPECT_LE(report.writes_posted, ranges_of(runs) + 2);
   EXPECT_GT(report.submitted_ns, 0);
   EXPECT_LE(report.submitted_ns, report.first_post_ns);
   EXPECT_LE(report.first_post_ns, report.last_completion_ns);
@@ -144,7 +144,7 @@ TEST_P(RandomWrites, ReportsAndStatisticsAddUp) {
   const LinkStats target = peer_stats(pair.other(), pair.connection().acceptor().peer);
   EXPECT_EQ(sender.bytes_posted, bytes_of(runs));
   EXPECT_EQ(sender.units_posted, units_of(runs));
-  EXPECT_EQ(sender.runs_posted, runs.size());
+  EXPECT_EQ(sender.runs_posted, ranges_of(runs));
   EXPECT_EQ(sender.writes_posted, report.writes_posted);
   EXPECT_EQ(sender.writes_completed, report.writes_posted);
   EXPECT_EQ(sender.writes_failed, 0U);
@@ -165,6 +165,62 @@ TEST_P(RandomWrites, NeighboursAreMerged) {
   const LinkStats stats = peer_stats(pair.local(), pair.connection().initiator().peer);
   EXPECT_EQ(stats.runs_posted, 1024U);
   EXPECT_LE(stats.writes_posted, 64U);
+}
+
+// Pages of tokens of heads become pages of heads of tokens, and back: a run per head, or one per
+// token, with a range for each of the other.
+TEST_P(RandomWrites, HeadsAndTokensChangePlaces) {
+  FabricPair pair(GetParam());
+  constexpr std::uint32_t kHeads = 8;
+  constexpr std::uint32_t kTokens = 64;
+  constexpr std::uint64_t kRow = 256;  // of one token and head
+  constexpr std::uint64_t kPage = kHeads * kTokens * kRow;
+  constexpr std::uint64_t kPages = 8;
+  auto lane = pair.lane_to_other({kPages * kPage, 2 * kPages * kPage, {}, {}});
+  std::vector<WriteRun> runs;
+  for (std::uint64_t page = 0; page < kPages; ++page) {
+    const std::uint64_t from = page * kPage;
+    const std::uint64_t by_head = (2 * kPages - 1 - page) * kPage;
+    for (std::uint64_t head = 0; head < kHeads; ++head) {
+      runs.push_back({from + head * kRow, by_head + head * kTokens * kRow, kRow, 1, kTokens,
+                      kHeads * kRow, kRow});
+    }
+    const std::uint64_t by_token = page * kPage;
+    for (std::uint64_t token = 0; token < kTokens; ++token) {
+      runs.push_back({from + token * kRow, by_token + token * kHeads * kRow, kRow, 1, kHeads,
+                      kTokens * kRow, kRow});
+    }
+  }
+  ASSERT_TRUE(lane.transfer(runs));
+  EXPECT_TRUE(lane.target_is_right());
+  const LinkStats stats = peer_stats(pair.local(), pair.connection().initiator().peer);
+  EXPECT_EQ(stats.runs_posted, 2 * kPages * kTokens * kHeads);
+  EXPECT_EQ(stats.bytes_posted, 2 * kPages * kPage);
+  EXPECT_TRUE(pair.no_errors());
+}
+
+// A run of neighbouring ranges is as good as one of their size.
+TEST_P(RandomWrites, NeighboursOfARunAreMerged) {
+  FabricPair pair(GetParam());
+  auto lane = pair.lane_to_other({4 * kMiB, 4 * kMiB, {}, {}});
+  ASSERT_TRUE(lane.transfer({{0, 0, 4096, 1, 1024, 4096, 4096}}));
+  EXPECT_TRUE(lane.target_is_right());
+  const LinkStats stats = peer_stats(pair.local(), pair.connection().initiator().peer);
+  EXPECT_EQ(stats.runs_posted, 1024U);
+  EXPECT_LE(stats.writes_posted, 64U);
+}
+
+// Ranges that each take several writes, in bytes and in units.
+TEST_P(RandomWrites, RangesAboveTheLargestWrite) {
+  auto options = engine_options(GetParam());
+  options.max_write_bytes = 64 * 1024;
+  FabricPair pair(GetParam(), options, options);
+  auto lane = pair.lane_to_other({2 * kMiB, 6 * kMiB, {}, {}});
+  const std::vector<WriteRun> runs = {{5, 3, kMiB + 1, 17, 3, 333, kMiB + 4},
+                                      {0, 4 * kMiB, 12'000, 10'000, 5, 0, 12'000}};
+  ASSERT_TRUE(lane.transfer(runs));
+  EXPECT_TRUE(lane.target_is_right());
+  EXPECT_TRUE(pair.no_errors());
 }
 
 KVRAIL_CONFORMANCE(RandomWrites);

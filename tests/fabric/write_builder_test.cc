@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "fabric/immediate.h"
@@ -38,7 +41,7 @@ TEST(WriteBuilder, MergesNeighboursIntoOneSegment) {
   EXPECT_EQ(writes[0].targets[0].offset, 100u);
   EXPECT_EQ(writes[0].targets[0].size_bytes, 100u);
   EXPECT_EQ(writes[0].units, 3u);
-  EXPECT_EQ(writes[0].runs, 2u);
+  EXPECT_EQ(writes[0].ranges, 2u);
 }
 
 TEST(WriteBuilder, KeepsRunsApartThatTouchOnOneSideOnly) {
@@ -86,7 +89,7 @@ void expect_same_copies(const std::vector<WriteRun>& runs, const std::vector<Bui
   }
   std::vector<std::pair<std::uint64_t, std::uint64_t>> got;
   std::uint64_t got_units = 0;
-  std::uint64_t got_runs = 0;
+  std::uint64_t got_ranges = 0;
   for (const BuiltWrite& write : writes) {
     std::vector<std::uint64_t> sources;
     std::vector<std::uint64_t> targets;
@@ -108,11 +111,11 @@ void expect_same_copies(const std::vector<WriteRun>& runs, const std::vector<Bui
     ASSERT_LE(write.target_count, limits.max_targets);
     for (std::size_t i = 0; i < sources.size(); ++i) got.emplace_back(sources[i], targets[i]);
     got_units += write.units;
-    got_runs += write.runs;
+    got_ranges += write.ranges;
   }
   ASSERT_EQ(got, wanted);
   ASSERT_EQ(got_units, units);
-  ASSERT_EQ(got_runs, runs.size());
+  ASSERT_EQ(got_ranges, runs.size());
 }
 
 TEST(WriteBuilder, CopiesEveryByteOnceWhateverTheRuns) {
@@ -134,6 +137,94 @@ TEST(WriteBuilder, CopiesEveryByteOnceWhateverTheRuns) {
     const WriteLimits limits = limits_of(1 + random() % 4, 1 + random() % 4, 1 + random() % 500);
     ASSERT_NO_FATAL_FAILURE(expect_same_copies(runs, build_all(runs, limits), limits)) << round;
   }
+}
+
+std::vector<WriteRun> written_out(const std::vector<WriteRun>& runs) {
+  std::vector<WriteRun> ranges;
+  for (const WriteRun& run : runs) {
+    WriteRun range = {run.source_offset, run.target_offset, run.size_bytes, run.units};
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      ranges.push_back(range);
+      range.source_offset += run.source_stride_bytes;
+      range.target_offset += run.target_stride_bytes;
+    }
+  }
+  return ranges;
+}
+
+using Segments = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+Segments segments_of(const std::array<Segment, kMaxSegments>& segments, std::uint32_t count) {
+  Segments all;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    all.emplace_back(segments[i].offset, segments[i].size_bytes);
+  }
+  return all;
+}
+
+void expect_same_writes(const std::vector<BuiltWrite>& got, const std::vector<BuiltWrite>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(segments_of(got[i].sources, got[i].source_count),
+              segments_of(wanted[i].sources, wanted[i].source_count));
+    ASSERT_EQ(segments_of(got[i].targets, got[i].target_count),
+              segments_of(wanted[i].targets, wanted[i].target_count));
+    ASSERT_EQ(got[i].size_bytes, wanted[i].size_bytes);
+    ASSERT_EQ(got[i].units, wanted[i].units);
+    ASSERT_EQ(got[i].ranges, wanted[i].ranges);
+  }
+}
+
+TEST(WriteBuilder, RepeatsAreTheSameAsAListWrittenOut) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<WriteRun> runs;
+    std::uint64_t source = 0;
+    std::uint64_t target = 0;
+    const unsigned length = 1 + random() % 8;
+    for (unsigned i = 0; i < length; ++i) {
+      if (random() % 2 != 0) source += random() % 5;
+      if (random() % 2 != 0) target += random() % 5;
+      WriteRun run = {source, target, 1 + random() % 300};
+      run.units = static_cast<std::uint32_t>(1 + random() % run.size_bytes);
+      // Few units merge far; some ranges have more than an immediate holds.
+      if (random() % 2 != 0) run.units = 1;
+      if (random() % 16 == 0) {
+        run.size_bytes = 6000;
+        run.units = 5000;
+      }
+      run.count = 1 + random() % 2 * (random() % 12);
+      const std::uint64_t strides[] = {run.size_bytes, 0, random() % 1000};
+      run.source_stride_bytes = strides[random() % 3];
+      run.target_stride_bytes = run.size_bytes + random() % 2 * (random() % 50);
+      source = run.source_offset + (run.count - 1) * run.source_stride_bytes + run.size_bytes;
+      target = run.target_offset + (run.count - 1) * run.target_stride_bytes + run.size_bytes;
+      // What is ignored may be anything.
+      if (run.count == 1) run.source_stride_bytes = run.target_stride_bytes = ~std::uint64_t{0} - i;
+      runs.push_back(run);
+    }
+    ASSERT_TRUE(check_runs(runs, 1 << 20, 1 << 20).ok());
+    const WriteLimits limits = limits_of(1 + random() % 4, 1 + random() % 4, 1 + random() % 5000);
+    const auto writes = build_all(runs, limits);
+    const auto ranges = written_out(runs);
+    ASSERT_NO_FATAL_FAILURE(expect_same_writes(writes, build_all(ranges, limits))) << round;
+    ASSERT_NO_FATAL_FAILURE(expect_same_copies(ranges, writes, limits)) << round;
+  }
+}
+
+TEST(WriteBuilder, GathersAcrossRangesAndRuns) {
+  // Two heads of three tokens of ten bytes: tokens first in the source, heads first in the target.
+  const std::vector<WriteRun> runs = {{0, 0, 10, 1, 3, 20, 10}, {10, 30, 10, 1, 3, 20, 10}};
+  const auto writes = build_all(runs, limits_of(4, 1));
+  ASSERT_EQ(writes.size(), 2u);
+  EXPECT_EQ(segments_of(writes[0].sources, writes[0].source_count),
+            (Segments{{0, 10}, {20, 10}, {40, 10}, {10, 10}}));
+  EXPECT_EQ(segments_of(writes[0].targets, writes[0].target_count), (Segments{{0, 40}}));
+  EXPECT_EQ(writes[0].ranges, 4u);
+  EXPECT_EQ(segments_of(writes[1].sources, writes[1].source_count), (Segments{{30, 10}, {50, 10}}));
+  EXPECT_EQ(segments_of(writes[1].targets, writes[1].target_count), (Segments{{40, 20}}));
+  EXPECT_EQ(writes[1].ranges, 2u);
 }
 
 TEST(WriteBuilder, NoPieceOfALongRunIsLongerThanEveryProviderTakes) {
@@ -158,8 +249,24 @@ TEST(WriteBuilder, NoPieceOfALongRunIsLongerThanEveryProviderTakes) {
 }
 
 TEST(CheckRuns, AcceptsWhatFits) {
-  const std::vector<WriteRun> runs = {{0, 0, 100, 1}, {0, 900, 100, 100}};
+  const std::uint64_t huge = ~std::uint64_t{0};
+  const std::vector<WriteRun> runs = {
+      {0, 0, 100, 1},
+      {0, 900, 100, 100},
+      {0, 900, 100, 1, 1, huge, huge},  // strides of one range do not matter
+      {0, 0, 100, 1, 10, 0, 100},       // the same source again
+      {0, 0, 10, 1, 10, 10, 10},        // up to the end of the source
+      {0, 0, 10, 1, 91, 1, 10},         // overlapping sources, up to the end
+      {90, 0, 10, 1, 100, 0, 10},       // up to the end of the target
+      {0, 0, 10, 1, 2, 90, 990},        // up to both ends
+  };
+  for (const WriteRun& run : runs) EXPECT_TRUE(check_runs({&run, 1}, 100, 1000).ok());
   EXPECT_TRUE(check_runs(runs, 100, 1000).ok());
+  // The largest regions there can be.
+  const WriteRun far_apart = {0, 0, 1, 1, 2, huge - 1, huge - 1};
+  EXPECT_TRUE(check_runs({&far_apart, 1}, huge, huge).ok());
+  EXPECT_FALSE(check_runs({&far_apart, 1}, huge - 1, huge).ok());
+  EXPECT_FALSE(check_runs({&far_apart, 1}, huge, huge - 1).ok());
 }
 
 TEST(CheckRuns, RefusesWhatDoesNotFit) {
@@ -177,6 +284,31 @@ TEST(CheckRuns, RefusesWhatDoesNotFit) {
   for (const WriteRun& run : bad) {
     const Status status = check_runs({&run, 1}, 100, 1000);
     EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument) << run.size_bytes;
+    EXPECT_NE(status.text().find("run 0"), std::string::npos);
+  }
+  const std::vector<WriteRun> repeats = {
+      {0, 0, 10, 1, 0, 10, 10},                      // no ranges
+      {0, 0, 10, 1, 0, 0, 0},                        // no ranges, wherever they would be
+      {1, 0, 10, 1, 10, 10, 10},                     // the last one beyond the source
+      {0, 901, 10, 1, 10, 10, 10},                   // the last one beyond the target
+      {0, 0, 10, 1, 2, 91, 10},                      // the same by its stride
+      {0, 0, 10, 1, 2, 10, 991},                     // the same by its stride
+      {0, 0, 10, 1, 101, 0, 10},                     // one more than the target holds
+      {0, 0, 10, 1, 2, 10, 9},                       // overlap in the target
+      {0, 0, 10, 1, 2, 10, 0},                       // all of them in one place
+      {0, 0, 10, 1, ~std::uint32_t{0}, 0, 10},       // as many as can be
+      {0, 0, 10, 1, 2, huge, 10},                    // the last one's end overflows
+      {0, 0, 10, 1, 2, 10, huge},                    // the last one's end overflows
+      {20, 0, 10, 1, 2, huge - 9, 10},               // the last one's offset, to one inside
+      {0, 20, 10, 1, 2, 10, huge - 9},               // the last one's offset, to one inside
+      {0, 0, 10, 1, 5, std::uint64_t{1} << 62, 10},  // the product overflows to 0
+      {0, 0, 10, 1, 5, 10, std::uint64_t{1} << 62},  // the product overflows to 0
+      {0, 0, 10, 1, ~std::uint32_t{0}, huge, huge},  // the largest product
+      {0, 0, 10, 11, 2, 10, 10},                     // more units than bytes
+  };
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    const Status status = check_runs({&repeats[i], 1}, 100, 1000);
+    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument) << i;
     EXPECT_NE(status.text().find("run 0"), std::string::npos);
   }
   const WriteRun long_unit = {0, 0, kMaxUnitBytes + 1, 1};
