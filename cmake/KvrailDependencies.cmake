@@ -2,7 +2,8 @@
 # installs the packages on Debian.
 #
 # For LINK of kvrail_add_module: fmt::fmt spdlog::spdlog PkgConfig::libfabric
-# PkgConfig::libsodium, and the header-only kvrail_asio and kvrail_flatbuffers.
+# PkgConfig::libsodium, and the header-only kvrail_asio, kvrail_flatbuffers
+# and kvrail_json.
 
 include_guard(GLOBAL)
 
@@ -24,4 +25,9 @@ find_program(KVRAIL_FLATC flatc REQUIRED)
 add_library(kvrail_flatbuffers INTERFACE)
 target_include_directories(kvrail_flatbuffers SYSTEM INTERFACE "${KVRAIL_FLATBUFFERS_INCLUDE_DIR}")
 
-mark_as_advanced(KVRAIL_ASIO_INCLUDE_DIR KVRAIL_FLATBUFFERS_INCLUDE_DIR KVRAIL_FLATC)
+find_path(KVRAIL_JSON_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
+add_library(kvrail_json INTERFACE)
+target_include_directories(kvrail_json SYSTEM INTERFACE "${KVRAIL_JSON_INCLUDE_DIR}")
+
+mark_as_advanced(KVRAIL_ASIO_INCLUDE_DIR KVRAIL_FLATBUFFERS_INCLUDE_DIR KVRAIL_FLATC
+                 KVRAIL_JSON_INCLUDE_DIR)

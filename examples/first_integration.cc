@@ -24,8 +24,8 @@ int main() {
   cache.model = {.name = "tiny", .layers = 4, .kv_heads = 2, .head_size = 64};
   cache.page_tokens = 16;
   cache.page_count = 8;
-  std::vector<std::byte> source(kv_bytes_per_rank(cache));
-  std::vector<std::byte> target(kv_bytes_per_rank(cache));
+  std::vector<std::byte> source(kv_bytes(cache, RankIndex(0)));
+  std::vector<std::byte> target(kv_bytes(cache, RankIndex(0)));
   EventQueue prefill_events;
   EventQueue decode_events;
 

@@ -39,6 +39,7 @@ void Background::run_finished() {
   {
     const std::lock_guard lock(mutex_);
     finished.swap(finished_);
+    if (failure_) std::rethrow_exception(failure_);
   }
   for (const auto& then : finished) then();
 }
@@ -51,8 +52,14 @@ void Background::work() {
     Work next = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    next.first();
+    std::exception_ptr failure;
+    try {
+      next.first();
+    } catch (...) {
+      failure = std::current_exception();
+    }
     lock.lock();
+    if (failure) failure_ = failure;
     finished_.push_back(std::move(next.second));
     const std::uint64_t ring = 1;
     [[maybe_unused]] const ssize_t put = write(wake_, &ring, sizeof ring);

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -13,8 +14,8 @@ namespace mock_engine {
 // Runs slow jobs (checking, poisoning) on a thread of its own, in order, and hands what follows
 // from them back to an engine's loop.
 //
-// Threads: post() and run_finished() by the loop's thread. Jobs must not throw. The destructor
-// drops what has not begun.
+// Threads: post() and run_finished() by the loop's thread. What a job throws comes out of
+// run_finished(). The destructor drops what has not begun.
 class Background {
  public:
   Background();
@@ -38,6 +39,7 @@ class Background {
   std::condition_variable posted_;
   std::deque<Work> waiting_;
   std::vector<std::function<void()>> finished_;
+  std::exception_ptr failure_;
   bool stopping_ = false;
   std::thread thread_;  // last: starts when the rest is there
 };

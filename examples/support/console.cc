@@ -32,6 +32,13 @@ std::string to_line(const Event& event) {
   if (kind == "sent") return outcome(event, "for");
   if (kind == "received") return outcome(event, "from");
   if (kind == "lost_peer") return text(event, "reason");  // names the peer
+  if (kind == "ranks") {
+    return fmt::format("{} rank processes: {}", event.at("pids").size(),
+                       fmt::join(event.at("pids").get<std::vector<int>>(), ", "));
+  }
+  if (kind == "traffic") {
+    return fmt::format("{} runs were sent", event.at("runs").get<std::uint64_t>());
+  }
   if (kind == "pages") {
     return fmt::format("{} pages of {} are free", event.at("free").get<std::uint64_t>(),
                        event.at("count").get<std::uint64_t>());

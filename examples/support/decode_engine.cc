@@ -3,28 +3,26 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
-#include "support/prompt_pages.h"
-
 namespace mock_engine {
 
 using kvrail::ErrorCode;
-using kvrail::PageIndex;
 using kvrail::Status;
 
 DecodeEngine::DecodeEngine(kvrail::KvMessenger& messenger, kvrail::EventQueue& queue,
-                           KvCache& cache, DecodeEngineOptions options, EventSink events)
+                           const kvrail::KvLayout& layout, Ranks& ranks,
+                           DecodeEngineOptions options, EventSink events)
     : messenger_(messenger),
       queue_(queue),
-      cache_(cache),
+      ranks_(ranks),
       options_(options),
       events_(std::move(events)),
-      pool_(options.pool_pages) {
-  for (std::uint32_t page = 0; page < options_.pool_pages; ++page) cache_.poison(PageIndex(page));
+      pages_(layout) {
+  ranks_.poison_all();
 }
 
 bool DecodeEngine::run(const std::vector<PromptPtr>& prompts) {
@@ -37,18 +35,18 @@ bool DecodeEngine::run(const std::vector<PromptPtr>& prompts) {
   }
   const Event pages = pages_event();
   events_(pages);
-  return all_well_ && pages["canary_bytes"] == 0 && pages["free"] == pages["count"];
+  return all_well_ && pages["canary_bytes"] == 0 && pages_.all_free();
 }
 
-Event DecodeEngine::pages_event() const {
+Event DecodeEngine::pages_event() {
   auto providers = Event::array();
   for (const kvrail::PeerStats& peer : messenger_.stats().fabric.peers) {
     providers.push_back(peer.provider);
   }
   return {{"event", "pages"},
           {"role", "decode"},
-          {"free", pool_.available()},
-          {"count", pool_.page_count()},
+          {"free", pages_.pages_free()},
+          {"count", pages_.page_count()},
           {"canary_bytes", check_all_pages()},
           {"providers", std::move(providers)}};
 }
@@ -79,25 +77,16 @@ bool DecodeEngine::start_next(const std::vector<PromptPtr>& prompts) {
     return true;
   }
   job->peer = *peer;
-  auto taken = take_pages(*job->prompt, pool_, cache_.page_tokens());
-  if (!taken) return false;
+  auto held = pages_.take(*job->prompt);
+  if (!held) return false;
   ++started_;
-  job->pages = std::move(taken->pages);
-  job->cached_tokens = taken->cached_tokens;
-
-  // Pages that the prefix cache gave up still hold what was cached.
-  PageTable evicted;
-  for (std::size_t i = job->cached_tokens / cache_.page_tokens(); i < job->pages.size(); ++i) {
-    if (cached_.erase(job->pages[i]) > 0) evicted.push_back(job->pages[i]);
-  }
-  if (evicted.empty()) {
-    ask(job);
+  job->held = std::move(*held);
+  const kvrail::RequestPages evicted = pages_.forget_evicted(job->held);
+  const auto has_pages = [](const PageTable& table) { return !table.empty(); };
+  if (std::any_of(evicted.by_group.begin(), evicted.by_group.end(), has_pages)) {
+    background_.post([this, evicted] { ranks_.poison(evicted); }, [this, job] { ask(job); });
   } else {
-    background_.post(
-        [this, evicted] {
-          for (const PageIndex page : evicted) cache_.poison(page);
-        },
-        [this, job] { ask(job); });
+    ask(job);
   }
   return true;
 }
@@ -106,32 +95,33 @@ void DecodeEngine::ask(const JobPtr& job) {
   kvrail::DecodeRequest request;
   request.external_id = job->prompt->external_id();
   request.prompt_tokens = job->prompt->prompt_tokens();
-  request.cached_tokens = job->cached_tokens;
-  request.pages = {{job->pages}};
+  request.cached_tokens = job->held.cached_tokens;
+  request.pages = job->held.pages;
+  request.context_slot = job->held.slot;
   request.payload = job->prompt->encode_payload();
   jobs_.emplace(messenger_.request_prefill(job->peer.id, std::move(request)), job);
 }
 
 void DecodeEngine::wait() {
-  std::array<pollfd, 2> sources{
-      {{queue_.descriptor(), POLLIN, 0}, {background_.descriptor(), POLLIN, 0}}};
+  std::vector<pollfd> sources{{queue_.descriptor(), POLLIN, 0},
+                              {background_.descriptor(), POLLIN, 0}};
+  for (const int rank : ranks_.descriptors()) sources.push_back({rank, 0, 0});
   if (poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) {
     throw std::system_error(errno, std::generic_category(), "poll");
   }
+  if (const auto lost = ranks_.lost()) throw RankLost(*lost);
 }
 
-std::uint64_t DecodeEngine::check_all_pages() const {
+std::uint64_t DecodeEngine::check_all_pages() {
   std::uint64_t canary_bytes = 0;
-  for (std::uint32_t i = 0; i < pool_.page_count(); ++i) {
-    const PageIndex page(i);
-    if (pool_.is_free(page)) {
-      canary_bytes += cache_.count_not_poison(page);
-    } else if (const auto cached = cached_.find(page); cached != cached_.end()) {
-      const std::uint32_t first = cached->second.index * cache_.page_tokens();
-      const PageTable pages(cached->second.index + 1, page);
-      canary_bytes +=
-          cache_.count_wrong(*cached->second.prompt, {first, first + cache_.page_tokens()}, pages);
-    }
+  for (const kvrail::RequestPages& free : pages_.free_pages()) {
+    canary_bytes += ranks_.count_not_poison(free);
+  }
+  for (const auto& [pages, slot] : pages_.free_slots()) {
+    canary_bytes += ranks_.count_not_poison(pages, slot);
+  }
+  for (const DecodePages::CachedPage& cached : pages_.cached_pages()) {
+    canary_bytes += ranks_.count_wrong(*cached.prompt, cached.tokens, cached.pages);
   }
   return canary_bytes;
 }

@@ -4,21 +4,19 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "kvrail/event_queue.h"
 #include "kvrail/kv_messenger.h"
 #include "support/background.h"
+#include "support/decode_pages.h"
 #include "support/events.h"
-#include "support/kv_cache.h"
-#include "support/page_pool.h"
+#include "support/ranks.h"
 #include "support/trace.h"
 
 namespace mock_engine {
 
 struct DecodeEngineOptions {
-  std::uint32_t pool_pages = 0;
   std::uint32_t concurrency = 0;  // requests open at a time
   // This node takes the requests whose number leaves the remainder `index`.
   std::uint32_t index = 0;
@@ -33,14 +31,15 @@ struct DecodeEngineOptions {
 class DecodeEngine {
  public:
   // Marks all pages as not to be written.
-  DecodeEngine(kvrail::KvMessenger& messenger, kvrail::EventQueue& queue, KvCache& cache,
-               DecodeEngineOptions options, EventSink events);
+  DecodeEngine(kvrail::KvMessenger& messenger, kvrail::EventQueue& queue,
+               const kvrail::KvLayout& layout, Ranks& ranks, DecodeEngineOptions options,
+               EventSink events);
 
   // A prefill node to send requests to; at least one before run().
   void add_peer(kvrail::PeerId id, const std::string& name) { peers_.push_back({id, name}); }
 
   // Serves all prompts, or sees them fail. True if all arrived whole, nothing was written elsewhere
-  // and every page is free again. Each prompt must fit into the pool.
+  // and every page is free again. Each prompt must fit into the pools. Throws RankLost.
   bool run(const std::vector<PromptPtr>& prompts);
 
  private:
@@ -52,19 +51,13 @@ class DecodeEngine {
   struct Job {
     PromptPtr prompt;
     Peer peer;
-    PageTable pages;
-    std::uint32_t cached_tokens = 0;
+    Holding held;
     kvrail::Status result;
     kvrail::ReceiveReport report;
     std::int64_t ready_ns = 0;
-    std::uint64_t wrong_bytes = 0;
-    std::uint64_t canary_bytes = 0;
+    Damage damage;
   };
   using JobPtr = std::shared_ptr<Job>;
-  struct CachedPage {
-    PromptPtr prompt;
-    std::uint32_t index = 0;  // of the page in the prompt
-  };
 
   bool start_next(const std::vector<PromptPtr>& prompts);
   const Peer* choose_peer(std::uint32_t number) const;
@@ -75,21 +68,19 @@ class DecodeEngine {
   void handle(const kvrail::FailedEvent& event);
   void handle(const kvrail::QuiescentEvent& event);
   void handle(const kvrail::PeerLostEvent& event);
-  PageTable publish(const Job& job);
-  void check_and_release(const JobPtr& job, PageTable private_pages);
+  void check_and_release(const JobPtr& job);
   void end(const Job& job);
-  std::uint64_t check_all_pages() const;
-  Event pages_event() const;
+  std::uint64_t check_all_pages();
+  Event pages_event();
 
   kvrail::KvMessenger& messenger_;
   kvrail::EventQueue& queue_;
-  KvCache& cache_;
+  Ranks& ranks_;
   const DecodeEngineOptions options_;
   const EventSink events_;
   std::vector<Peer> peers_;
-  PagePool pool_;
+  DecodePages pages_;
   std::map<kvrail::RequestId, JobPtr> jobs_;  // those that kvrail has not ended
-  std::unordered_map<kvrail::PageIndex, CachedPage> cached_;
   std::uint32_t started_ = 0;
   std::uint32_t ended_ = 0;
   bool all_well_ = true;

@@ -8,8 +8,6 @@
 
 namespace mock_engine {
 
-using kvrail::PageIndex;
-
 void DecodeEngine::dispatch(const kvrail::Event& event) {
   std::visit(
       [this](const auto& what) {
@@ -22,7 +20,7 @@ void DecodeEngine::handle(const kvrail::ReadyEvent& event) {
   const JobPtr job = jobs_.extract(event.request).mapped();
   job->ready_ns = now_ns();
   job->report = event.report;
-  check_and_release(job, publish(*job));
+  check_and_release(job);
 }
 
 void DecodeEngine::handle(const kvrail::FailedEvent& event) {
@@ -30,12 +28,12 @@ void DecodeEngine::handle(const kvrail::FailedEvent& event) {
   job->result = event.reason;
   if (!event.quiescent) return;  // the pages may still be written until QuiescentEvent
   jobs_.erase(event.request);
-  check_and_release(job, job->pages);
+  check_and_release(job);
 }
 
 void DecodeEngine::handle(const kvrail::QuiescentEvent& event) {
   const JobPtr job = jobs_.extract(event.request).mapped();
-  check_and_release(job, job->pages);
+  check_and_release(job);
 }
 
 void DecodeEngine::handle(const kvrail::PeerLostEvent& event) {
@@ -43,64 +41,45 @@ void DecodeEngine::handle(const kvrail::PeerLostEvent& event) {
   events_({{"event", "lost_peer"}, {"peer", event.peer_name}, {"reason", event.reason.text()}});
 }
 
-// Returns the pages that nobody but the job knows.
-PageTable DecodeEngine::publish(const Job& job) {
-  const std::uint32_t page_tokens = cache_.page_tokens();
-  const std::uint32_t full = Prompt::full_pages(job.prompt->prefill_tokens(), page_tokens);
-  PageTable private_pages;
-  for (std::uint32_t i = job.cached_tokens / page_tokens; i < job.pages.size(); ++i) {
-    if (i < full && pool_.publish(job.pages[i], job.prompt->page_key(i, page_tokens))) {
-      cached_[job.pages[i]] = {job.prompt, i};
-    } else {
-      private_pages.push_back(job.pages[i]);
-    }
-  }
-  return private_pages;
-}
-
-void DecodeEngine::check_and_release(const JobPtr& job, PageTable private_pages) {
-  if (!job->result.ok()) {
-    private_pages.erase(private_pages.begin(),
-                        private_pages.begin() + job->cached_tokens / cache_.page_tokens());
-  }
-  const PageIndex neighbour(job->pages.back().value() + 1);
-  if (neighbour.value() < pool_.page_count() && pool_.is_free(neighbour)) {
-    job->canary_bytes += cache_.count_not_poison(neighbour);
-  }
+// Checked are the request's own rows, all others of its pages, and the pages behind them.
+void DecodeEngine::check_and_release(const JobPtr& job) {
+  const bool arrived = job->result.ok();
+  const kvrail::RequestPages neighbours = pages_.take_neighbours(job->held);
+  const kvrail::RequestPages mine = pages_.publish(job->prompt, job->held, arrived);
   background_.post(
-      [this, job, private_pages = std::move(private_pages)] {
-        const std::uint32_t sent_end = job->prompt->prefill_tokens();
-        if (job->result.ok()) {
-          job->wrong_bytes = cache_.count_wrong(*job->prompt, {0, sent_end}, job->pages);
-        }
-        job->canary_bytes +=
-            cache_.count_not_poison(job->pages.back(), sent_end % cache_.page_tokens());
-        for (const PageIndex page : private_pages) cache_.poison(page);
+      [this, job, neighbours, mine, arrived] {
+        job->damage = ranks_.check(*job->prompt, job->held.pages, job->held.slot, arrived);
+        job->damage.canary_bytes += ranks_.count_not_poison(neighbours);
+        ranks_.poison(mine, job->held.slot);
       },
-      [this, job] {
-        pool_.release(job->pages);
+      [this, job, neighbours] {
+        pages_.release(neighbours);
+        pages_.release(job->held);
         end(*job);
       });
 }
 
 void DecodeEngine::end(const Job& job) {
   ++ended_;
-  all_well_ &= job.result.ok() && job.wrong_bytes == 0 && job.canary_bytes == 0;
+  all_well_ &= job.result.ok() && job.damage == Damage{};
+  const bool sent = job.result.ok() && job.report.bytes > 0;
+  const std::uint64_t pages = sent ? pages_.target_pages(*job.prompt, job.held) : 0;
   events_({{"event", "received"},
            {"request", job.prompt->external_id()},
            {"peer", job.peer.name},
            {"ok", job.result.ok()},
            {"reason", job.result.text()},
            {"prompt_tokens", job.prompt->prompt_tokens()},
-           {"cached_tokens", job.cached_tokens},
+           {"cached_tokens", job.held.cached_tokens},
            {"bytes", job.report.bytes},
            {"units", job.report.units},
+           {"pages", pages},
            {"requested_ns", job.report.requested_ns},
            {"first_arrival_ns", job.report.first_arrival_ns},
            {"last_arrival_ns", job.report.last_arrival_ns},
            {"ready_ns", job.ready_ns},
-           {"wrong_bytes", job.wrong_bytes},
-           {"canary_bytes", job.canary_bytes}});
+           {"wrong_bytes", job.damage.wrong_bytes},
+           {"canary_bytes", job.damage.canary_bytes}});
 }
 
 }  // namespace mock_engine

@@ -16,7 +16,11 @@ namespace mock_engine {
 //   received   a request ended on this decode node: request, peer, ok, reason, prompt_tokens,
 //              cached_tokens, bytes, units, requested_ns, first_arrival_ns, last_arrival_ns,
 //              ready_ns, wrong_bytes, canary_bytes
+//              pages (of the target, into which something was sent)
 //   lost_peer  peer, reason
+//   ranks      role, pids of the processes of the node's ranks
+//   traffic    at the end of a prefill node: role, runs (before merging), rails (of each: provider,
+//              device_group, rail, bytes), bytes_by_rank
 //   pages      at the end: role, free, count, and on a decode node canary_bytes and providers
 //
 // Times are CLOCK_MONOTONIC.

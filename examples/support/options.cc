@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "support/sharding_options.h"
+
 namespace mock_engine {
 namespace {
 
@@ -17,7 +19,8 @@ void add_node_options(CLI::App& app, Options& options, std::string& role, std::s
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--role", role, "Run one node only; without it, both kinds on this host")
-      ->check(CLI::IsMember({"prefill", "decode"}));
+      ->check(CLI::IsMember({"prefill", "decode", "rank"}))
+      ->option_text("prefill|decode");
   app.add_option("--listen", options.listen, "Prefill node: HOST:PORT of its control stream")
       ->capture_default_str();
   app.add_flag("--listen-beyond-loopback", options.listen_beyond_loopback,
@@ -33,13 +36,12 @@ void add_node_options(CLI::App& app, Options& options, std::string& role, std::s
 void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, "Built-in shape or path of a config.json")
       ->capture_default_str();
-  app.add_option("--tp", options.tensor_parallel, "Tensor-parallel ranks of a node")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--page-tokens", options.page_tokens, "Tokens of a page")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_option("--pool-pages", options.pool_pages, "Pages of each node's pool")
+  app.add_option("--context-bytes", options.context_bytes,
+                 "Bytes of hidden states that follow the last layer of a request; 0: none")
+      ->check(CLI::Range(0, 1 << 30))
+      ->default_str("one hidden state if the model has draft layers");
+  app.add_option("--pool-pages", options.pool_pages,
+                 "Pages of each pool of a node: of each kind of layers and data-parallel rank")
       ->check(CLI::Range(1, 1 << 24))
       ->default_str("as many as --memory-gib holds");
   app.add_option("--memory-gib", options.memory_gib,
@@ -113,8 +115,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::string slice = "0/1";
   std::string role;
+  ShardingTexts both;
   add_node_options(app, options, role, slice);
   add_model_options(app, options);
+  add_sharding_options(app, options, both);
   add_request_options(app, options);
   add_transfer_options(app, options);
   try {
@@ -123,7 +127,12 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     std::puts(app.help().c_str());
     return std::nullopt;
   }
-  if (!role.empty()) options.role = role == "prefill" ? Role::kPrefill : Role::kDecode;
+  if (!role.empty()) {
+    options.role = role == "prefill"  ? Role::kPrefill
+                   : role == "decode" ? Role::kDecode
+                                      : Role::kRank;
+  }
+  resolve(both, options);
   parse_slice(slice, options);
   if (options.role == Role::kDecode && options.connect.empty()) {
     throw std::invalid_argument("--role decode needs --connect HOST:PORT of a prefill node");

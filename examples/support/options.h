@@ -5,11 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "kvrail/kv_layout.h"
 #include "support/trace.h"
 
 namespace mock_engine {
 
-enum class Role { kLaunch, kPrefill, kDecode };
+enum class Role { kLaunch, kPrefill, kDecode, kRank };
+
+// How the nodes of one role shard, page and order their caches.
+struct Sharding {
+  std::uint32_t tensor_parallel = 0;
+  std::uint32_t pipeline_parallel = 1;
+  std::uint32_t context_parallel = 1;
+  std::uint32_t data_parallel = 1;
+  std::uint32_t page_tokens = 0;
+  kvrail::PageOrder order = kvrail::PageOrder::kHnd;
+};
 
 // What prefill_decode was told on its command line; the defaults are those of --help.
 struct Options {
@@ -24,10 +35,12 @@ struct Options {
   std::uint32_t of = 1;
 
   std::string model = "Qwen3-Coder-480B";
-  std::uint32_t tensor_parallel = 1;
-  std::uint32_t page_tokens = 64;
-  std::uint32_t pool_pages = 0;  // 0: as many as memory_gib holds
-  double memory_gib = 4;         // of all nodes together where there is a launcher
+  Sharding prefill;
+  Sharding decode;
+  std::uint32_t device_groups = 1;
+  std::optional<std::uint64_t> context_bytes;  // of a slot; 0: none; unset: as the model needs
+  std::uint32_t pool_pages = 0;                // 0: as many as memory_gib holds
+  double memory_gib = 4;                       // of all nodes together where there is a launcher
 
   std::optional<std::uint32_t> requests;
   std::uint32_t prompt_tokens = 1024;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace mock_engine {
@@ -31,6 +32,14 @@ std::optional<std::vector<PageIndex>> PagePool::allocate(std::uint32_t count) {
     pages.emplace_back(page);
   }
   return pages;
+}
+
+bool PagePool::take_free(PageIndex page) {
+  const auto found = std::find(free_.begin(), free_.end(), page.value());
+  if (found == free_.end()) return false;
+  free_.erase(found);
+  slots_[page.value()].users = 1;
+  return true;
 }
 
 std::optional<PageIndex> PagePool::find(std::uint64_t key) {

@@ -25,6 +25,9 @@ class PagePool {
   // last, those unused for longest first, and lose their key.
   std::optional<std::vector<kvrail::PageIndex>> allocate(std::uint32_t count);
 
+  // That page, with one user, if it is free.
+  bool take_free(kvrail::PageIndex page);
+
   // The page published under `key`, with one more user.
   std::optional<kvrail::PageIndex> find(std::uint64_t key);
 

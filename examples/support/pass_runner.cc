@@ -6,9 +6,11 @@
 
 namespace mock_engine {
 
-PassRunner::PassRunner(KvCache& cache, std::shared_ptr<kvrail::LayerCounter> counter,
+PassRunner::PassRunner(Ranks& ranks, std::uint32_t layers,
+                       std::shared_ptr<kvrail::LayerCounter> counter,
                        std::chrono::nanoseconds time_per_layer, Done done)
-    : cache_(cache),
+    : ranks_(ranks),
+      layers_(layers),
       counter_(std::move(counter)),
       time_per_layer_(time_per_layer),
       done_(std::move(done)) {
@@ -49,14 +51,17 @@ PassTimes PassRunner::run(const Pass& pass) {
   PassTimes times;
   times.start_ns = now_ns();
   counter_->start(pass.step);
-  for (std::uint32_t layer = 0; layer < cache_.layer_count(); ++layer) {
-    const auto layer_end = std::chrono::steady_clock::now() + time_per_layer_;
-    for (const PassChunk& chunk : pass.chunks) {
-      cache_.fill(*chunk.prompt, chunk.tokens, chunk.pages, layer);
+  try {
+    ranks_.begin_pass(pass.chunks);
+    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+      const auto layer_end = std::chrono::steady_clock::now() + time_per_layer_;
+      ranks_.run_layer();
+      std::this_thread::sleep_until(layer_end);
+      times.signal_ns.push_back(now_ns());
+      counter_->signal();
     }
-    std::this_thread::sleep_until(layer_end);
-    times.signal_ns.push_back(now_ns());
-    counter_->signal();
+  } catch (const RankLost& lost) {
+    times.failure = lost.what();
   }
   times.end_ns = now_ns();
   return times;

@@ -7,23 +7,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "kvrail/layer_counter.h"
 #include "kvrail/transfer_plan.h"
-#include "support/kv_cache.h"
-#include "support/trace.h"
+#include "support/ranks.h"
 
 namespace mock_engine {
-
-// Part of one request that one forward pass computes.
-struct PassChunk {
-  kvrail::RequestId request;
-  PromptPtr prompt;
-  kvrail::TokenRange tokens;
-  PageTable pages;
-};
 
 struct Pass {
   kvrail::StepId step;
@@ -35,18 +27,20 @@ struct PassTimes {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::vector<std::int64_t> signal_ns;  // one per layer
+  std::string failure;                  // why the pass broke off; empty if it did not
 };
 
-// The GPU of the mock: runs passes in order on a thread of its own. A layer fills its part of the
-// pages, takes at least the time per layer, and signals the counter.
+// The GPUs of the mock: runs passes in order on a thread of its own. For each layer all ranks fill
+// their parts of the pages; when the last one has, and the time per layer is over, the counter is
+// signalled, once for all of them.
 //
 // Threads: push() by any thread; `done` is called on the runner's thread. The destructor runs
-// what was pushed first.
+// what was pushed first. After a rank is lost all passes fail.
 class PassRunner {
  public:
   using Done = std::function<void(const Pass& pass, const PassTimes& times)>;
 
-  PassRunner(KvCache& cache, std::shared_ptr<kvrail::LayerCounter> counter,
+  PassRunner(Ranks& ranks, std::uint32_t layers, std::shared_ptr<kvrail::LayerCounter> counter,
              std::chrono::nanoseconds time_per_layer, Done done);
   ~PassRunner();
   PassRunner(const PassRunner&) = delete;
@@ -58,7 +52,8 @@ class PassRunner {
   void work();
   PassTimes run(const Pass& pass);
 
-  KvCache& cache_;
+  Ranks& ranks_;
+  const std::uint32_t layers_;
   const std::shared_ptr<kvrail::LayerCounter> counter_;
   const std::chrono::nanoseconds time_per_layer_;
   const Done done_;

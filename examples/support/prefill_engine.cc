@@ -18,20 +18,21 @@ constexpr std::size_t kTimesKept = 256;
 using kvrail::RequestId;
 using kvrail::Status;
 
-PrefillEngine::PrefillEngine(kvrail::KvMessenger& messenger, KvCache& cache,
-                             PrefillEngineOptions options, EventSink events)
+PrefillEngine::PrefillEngine(kvrail::KvMessenger& messenger, const kvrail::KvLayout& layout,
+                             Ranks& ranks, PrefillEngineOptions options, EventSink events)
     : messenger_(messenger),
-      cache_(cache),
+      layout_(layout),
+      ranks_(ranks),
       options_(options),
       events_(std::move(events)),
-      pool_(options.pool_pages) {}
+      pools_(layout, kvrail::DpRank(0)) {}
 
 PrefillEngine::~PrefillEngine() { stop(); }
 
 void PrefillEngine::start() {
   counter_ = messenger_.make_layer_counter();
   runner_ = std::make_unique<PassRunner>(
-      cache_, counter_, options_.time_per_layer,
+      ranks_, layout_.layer_count, counter_, options_.time_per_layer,
       [this](const Pass& pass, const PassTimes& times) { pass_done(pass, times); });
   scheduler_ = std::thread([this] { schedule(); });
 }
@@ -68,12 +69,12 @@ void PrefillEngine::on_prefill_request(const kvrail::PrefillRequest& request) {
   try {
     auto prompt = std::make_shared<const Prompt>(
         Prompt::decode_payload(request.external_id, request.prompt_tokens, request.payload));
-    const std::uint32_t pages = prompt->pages(cache_.page_tokens());
-    add(request.id, request.peer_name, std::move(prompt));
-    if (pages > options_.pool_pages) {
+    add(request.id, request.peer_name, prompt);
+    if (const kvrail::CacheGroup* group = too_small_pool(layout_.groups, *prompt)) {
+      const kvrail::TokenRange entries = kept_entries(*group, *prompt);
       messenger_.reject(request.id, fmt::format("needs {} pages, but the prefill node's pool has {}"
                                                 ": raise --pool-pages or --memory-gib there",
-                                                pages, options_.pool_pages));
+                                                entries.end - entries.first, group->page_count));
     }
   } catch (const std::invalid_argument& error) {
     messenger_.reject(request.id, error.what());
@@ -113,7 +114,7 @@ void PrefillEngine::on_peer_lost(kvrail::PeerId, const std::string& peer_name,
 }
 
 void PrefillEngine::finish(PrefillJob& job) {
-  pool_.release(job.pages);
+  if (job.held) pools_.release(*job.held);
   ++ended_;
   events_(send_event(job, times_));
   jobs_.erase(job.id);
@@ -124,19 +125,27 @@ PrefillEngine::Progress PrefillEngine::progress() const {
   return {.requests_ended = ended_,
           .requests_open = static_cast<std::uint32_t>(jobs_.size()),
           .peers = peers_,
-          .pages_free = pool_.available(),
-          .page_count = pool_.page_count()};
+          .pages_free = pools_.pages_free(),
+          .page_count = pools_.page_count(),
+          .all_free = pools_.all_free()};
 }
 
 void PrefillEngine::pass_done(const Pass& pass, const PassTimes& times) {
+  const bool whole = times.failure.empty();
+  if (!whole) messenger_.fail_step(*counter_, pass.step, times.failure);
+  for (const PassChunk& chunk : pass.chunks) {
+    const bool last = chunk.tokens.end == chunk.prompt->prefill_tokens();
+    if (whole && last && chunk.slot) messenger_.context_ready(chunk.request);
+  }
   {
     const std::lock_guard lock(mutex_);
+    if (!whole) failed_ = true;
     --passes_in_flight_;
     times_.emplace(pass.step, times);
     if (times_.size() > kTimesKept) times_.erase(times_.begin());
     for (const PassChunk& chunk : pass.chunks) {
       PrefillJob& job = jobs_.at(chunk.request);
-      publish(job, chunk.tokens.end, pool_, cache_.page_tokens());
+      if (whole) pools_.publish(*job.prompt, *job.held, chunk.tokens.end, [](auto&&...) {});
       --job.passes_in_flight;
       if (job.finished()) finish(job);
     }

@@ -19,12 +19,4 @@ std::vector<kvrail::StepChunk> form_chunks(std::span<PrefillJob* const> jobs,
   return chunks;
 }
 
-void publish(const PrefillJob& job, std::uint32_t computed_tokens, PagePool& pool,
-             std::uint32_t page_tokens) {
-  const std::uint32_t full = Prompt::full_pages(computed_tokens, page_tokens);
-  for (std::uint32_t page = job.cached_tokens / page_tokens; page < full; ++page) {
-    pool.publish(job.pages[page], job.prompt->page_key(page, page_tokens));
-  }
-}
-
 }  // namespace mock_engine

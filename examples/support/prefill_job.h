@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "kvrail/prefill_scheduler.h"
-#include "support/kv_cache.h"
-#include "support/page_pool.h"
+#include "support/request_pools.h"
 #include "support/trace.h"
 
 namespace mock_engine {
@@ -18,8 +18,7 @@ struct PrefillJob {
   std::string peer_name;
   PromptPtr prompt;
 
-  PageTable pages;  // empty until admitted
-  std::uint32_t cached_tokens = 0;
+  std::optional<Holding> held;         // none until admitted
   std::uint32_t next_token = 0;        // the first one that no step holds yet
   std::uint32_t passes_in_flight = 0;  // steps announced whose pass has not ended
   bool cancelled = false;
@@ -29,7 +28,7 @@ struct PrefillJob {
   kvrail::SendReport report;
 
   bool needs_tokens() const {
-    return !pages.empty() && !cancelled && !released && next_token < prompt->prefill_tokens();
+    return held && !cancelled && !released && next_token < prompt->prefill_tokens();
   }
   // Neither kvrail nor a pass of ours touches the pages.
   bool finished() const { return released && passes_in_flight == 0; }
@@ -39,9 +38,5 @@ struct PrefillJob {
 // are full. Marks them as taken.
 std::vector<kvrail::StepChunk> form_chunks(std::span<PrefillJob* const> jobs,
                                            std::uint32_t budget_tokens);
-
-// After a pass: the job's pages that are full up to `computed_tokens` go to the prefix cache.
-void publish(const PrefillJob& job, std::uint32_t computed_tokens, PagePool& pool,
-             std::uint32_t page_tokens);
 
 }  // namespace mock_engine

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "support/prefill_engine.h"
-#include "support/prompt_pages.h"
 
 namespace mock_engine {
 
@@ -23,27 +22,25 @@ bool PrefillEngine::admit_next(Lock& lock) {
   }
   if (waiting_.empty()) return false;
   PrefillJob& job = jobs_.at(waiting_.front());
-  if (job.prompt->pages(cache_.page_tokens()) > options_.pool_pages) {
+  if (!fits(*job.prompt)) {  // rejected
     waiting_.pop_front();
     return true;
   }
-  auto taken = take_pages(*job.prompt, pool_, cache_.page_tokens());
-  if (!taken) return false;
+  job.held = pools_.take(*job.prompt, true);
+  if (!job.held) return false;
   waiting_.pop_front();
-  job.pages = std::move(taken->pages);
-  job.cached_tokens = job.next_token = taken->cached_tokens;
+  job.next_token = job.held->cached_tokens;
   const auto id = job.id;
-  const kvrail::RequestPages pages{{job.pages}};
-  const std::uint32_t cached_tokens = job.cached_tokens;
+  const Holding held = *job.held;
   lock.unlock();
   // If the request has ended in the meantime, this is ignored.
-  messenger_.bind_pages(id, pages, cached_tokens);
+  messenger_.bind_pages(id, held.pages, held.cached_tokens, held.slot);
   lock.lock();
   return true;
 }
 
 bool PrefillEngine::begin_next_step(Lock& lock) {
-  if (passes_in_flight_ >= options_.passes_in_flight) return false;
+  if (passes_in_flight_ >= options_.passes_in_flight || failed_) return false;
   std::vector<PrefillJob*> jobs;
   for (auto& [id, job] : jobs_) jobs.push_back(&job);
   kvrail::StepPlan plan;
@@ -53,7 +50,7 @@ bool PrefillEngine::begin_next_step(Lock& lock) {
   for (const kvrail::StepChunk& chunk : plan.chunks) {
     PrefillJob& job = jobs_.at(chunk.request);
     ++job.passes_in_flight;  // from here on its pages stay ours
-    pass.chunks.push_back({job.id, job.prompt, chunk.tokens, job.pages});
+    pass.chunks.push_back({job.id, job.prompt, chunk.tokens, job.held->pages, job.held->slot});
   }
   ++passes_in_flight_;
   lock.unlock();

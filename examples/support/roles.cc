@@ -39,10 +39,8 @@ int run_prefill(const Options& options) {
   if (options.prefill_first) expected = routed_here(options);
   check_prompts_fit(expected, cache_options(options));
   Node node(options);
-  const std::uint32_t pool_pages = node.cache_options().page_count;
-  PrefillEngine engine(node.messenger(), node.cache(),
-                       {.pool_pages = pool_pages,
-                        .chunk_tokens = options.chunk_tokens,
+  PrefillEngine engine(node.messenger(), node.layout(), node.ranks(),
+                       {.chunk_tokens = options.chunk_tokens,
                         .time_per_layer = std::chrono::duration_cast<std::chrono::nanoseconds>(
                             std::chrono::duration<double, std::milli>(options.layer_ms))},
                        to(console));
@@ -50,11 +48,16 @@ int run_prefill(const Options& options) {
   node.messenger().start(node.layout(), &engine, nullptr);
   engine.start();
   for (const PromptPtr& prompt : expected) engine.expect(prompt);
+  console.add(node.ranks_event());
   console.add({{"event", "listening"}, {"address", node.messenger().listen_address()}});
-  while (!stop.wait_for(100ms) && !all_served(engine.progress(), options)) {
+  std::optional<std::string> lost;
+  while (!lost && !stop.wait_for(100ms) && !all_served(engine.progress(), options)) {
+    lost = node.ranks().lost();
   }
   engine.stop();
+  console.add(node.traffic_event());
   node.close();
+  if (lost) throw RankLost(*lost);
 
   const PrefillEngine::Progress end = engine.progress();
   console.add({{"event", "pages"},
@@ -62,7 +65,7 @@ int run_prefill(const Options& options) {
                {"free", end.pages_free},
                {"count", end.page_count}});
   console.finish();
-  return end.pages_free == end.page_count ? 0 : 1;
+  return end.all_free ? 0 : 1;
 }
 
 int run_decode(const Options& options) {
@@ -71,14 +74,12 @@ int run_decode(const Options& options) {
   check_prompts_fit(prompts, cache_options(options));
   kvrail::EventQueue queue;
   Node node(options);
-  DecodeEngine engine(node.messenger(), queue, node.cache(),
-                      {.pool_pages = node.cache_options().page_count,
-                       .concurrency = options.concurrency,
-                       .index = options.index,
-                       .of = options.of},
-                      to(console));
+  DecodeEngine engine(
+      node.messenger(), queue, node.layout(), node.ranks(),
+      {.concurrency = options.concurrency, .index = options.index, .of = options.of}, to(console));
 
   node.messenger().start(node.layout(), nullptr, queue.decode());
+  console.add(node.ranks_event());
   for (const std::string& address : options.connect) {
     engine.add_peer(node.messenger().connect(address), address);
     console.add({{"event", "connected"}, {"peer", address}});

@@ -11,7 +11,7 @@ Event send_event(const PrefillJob& job, const std::map<kvrail::StepId, PassTimes
               {"ok", job.result.ok()},
               {"reason", job.result.text()},
               {"prompt_tokens", job.prompt->prompt_tokens()},
-              {"cached_tokens", job.cached_tokens},
+              {"cached_tokens", job.held ? job.held->cached_tokens : 0},
               {"bytes", job.report.bytes},
               {"units", job.report.units},
               {"writes", job.report.writes}};

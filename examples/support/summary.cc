@@ -56,6 +56,8 @@ void Summary::add(const Event& event) {
     bytes_received_ += event.at("bytes").get<std::uint64_t>();
   } else if (kind == "pages") {
     pages_.push_back(event);
+  } else if (kind == "traffic") {
+    traffic_.push_back(event);
   }
 }
 
@@ -89,6 +91,7 @@ Event Summary::to_json(std::uint32_t requests) const {
   if (!received_.empty()) add_received(json);
   if (!sent_.empty()) add_sent(json);
   if (!sent_.empty() && !received_.empty()) add_joined(json);
+  if (!traffic_.empty()) add_traffic(json);
   return json;
 }
 
@@ -110,6 +113,7 @@ void Summary::add_received(Event& json) const {
     json["gigabytes_per_second"] =
         static_cast<double>(bytes_received_) / static_cast<double>(transferring_ns);
   }
+  json["pages_sent"] = total(received_, "pages");
   json["decode_cached_tokens"] = total(received_, "cached_tokens");
   json["request_to_ready_ms"] = spread(std::move(request_to_ready));
 }
@@ -146,6 +150,9 @@ void Summary::add_joined(Event& json) const {
     last_signal_to_ready.push_back(static_cast<double>(nanoseconds(received->second, "ready_ns") -
                                                        nanoseconds(sent, "last_signal_ns")) /
                                    kNsPerMs);
+  }
+  if (json.at("pages_sent") > 0) {
+    json["writes_per_page"] = json.at("writes").get<double>() / json.at("pages_sent").get<double>();
   }
   json["first_page_at_pass_percent"] = spread(std::move(first_page_at));
   json["last_signal_to_ready_ms"] = spread(std::move(last_signal_to_ready));

@@ -25,7 +25,10 @@ class Summary {
   //   units, writes, gigabytes_per_second (while at least one request was arriving),
   //   signal_to_first_post_ms, signal_to_last_byte_ms (per layer), first_page_at_pass_percent,
   //   last_signal_to_ready_ms, request_to_ready_ms (per request), wrong_bytes, canary_bytes,
-  //   pages_free, pages, providers
+  //   pages_free, pages, providers, runs (before merging), pages_sent (those of the target into
+  //   which
+  //   something was sent), writes_per_page, rails, rails_used, and of the node where it is largest
+  //   rail_bytes_max_over_mean and source_rank_bytes_max_over_mean
   // `requests` is how many there should have been, 0 if that is not known.
   Event to_json(std::uint32_t requests) const;
 
@@ -33,10 +36,12 @@ class Summary {
   void add_received(Event& json) const;
   void add_sent(Event& json) const;
   void add_joined(Event& json) const;
+  void add_traffic(Event& json) const;
 
   std::map<std::string, Event> sent_;
   std::map<std::string, Event> received_;
   std::vector<Event> pages_;
+  std::vector<Event> traffic_;
   std::uint64_t bytes_received_ = 0;
 };
 

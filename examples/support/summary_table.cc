@@ -61,6 +61,21 @@ std::string to_table(const Event& summary) {
   if (summary.contains("writes")) {
     table.row("writes after merging", fmt::format("{}", count(summary, "writes")));
   }
+  if (summary.contains("writes_per_page")) {
+    table.row(
+        "writes per page *",
+        fmt::format("{:.3f} ({:.3f} before merging)", summary["writes_per_page"].get<double>(),
+                    static_cast<double>(count(summary, "runs")) /
+                        static_cast<double>(count(summary, "pages_sent"))));
+  }
+  if (count(summary, "rails") > 0) {
+    table.row("bytes per rail, max / mean",
+              fmt::format("{:.2f} ({} of {} rails used)",
+                          summary["rail_bytes_max_over_mean"].get<double>(),
+                          count(summary, "rails_used"), count(summary, "rails")));
+    table.row("bytes per source rank, max / mean",
+              fmt::format("{:.2f}", summary["source_rank_bytes_max_over_mean"].get<double>()));
+  }
   if (summary.contains("gigabytes_per_second")) {
     table.row("rate while transferring",
               fmt::format("{:.2f} GB/s", summary["gigabytes_per_second"].get<double>()));
@@ -77,7 +92,12 @@ std::string to_table(const Event& summary) {
   }
   table.row("pages free again",
             fmt::format("{} of {}", count(summary, "pages_free"), count(summary, "pages")));
-  return table.text();
+  std::string text = table.text();
+  if (summary.contains("writes_per_page")) {
+    text +=
+        "  * a page of the decode node: one tensor (K, V, latent ...) of one layer on one rank\n";
+  }
+  return text;
 }
 
 }  // namespace mock_engine

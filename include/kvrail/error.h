@@ -17,7 +17,7 @@ enum class ErrorCode {
   kAddressInUse,     // another process listens there
   kLimit,            // a limit of the host: descriptors, locked memory, ports
   kMalformed,        // bytes from outside that do not verify
-  kVersionMismatch,  // the peer speaks another protocol version
+  kVersionMismatch,  // the peer, or bytes from outside, are of another version
   kLayoutMismatch,   // the two layouts cannot be served; the text quotes both
   kUnauthenticated,  // the peer's proof is missing or wrong
   kQueueFull,        // the submission queue is full and the caller asked to be refused

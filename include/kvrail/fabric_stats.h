@@ -36,9 +36,18 @@ struct PeerStats {
   LinkStats links;
 };
 
+// One rail of one provider: the sum over all peers, also those closed since.
+struct RailStats {
+  std::string provider;
+  DeviceGroupId device_group;
+  RailIndex rail;
+  std::uint64_t bytes_posted = 0;
+};
+
 struct FabricStats {
   std::vector<PeerStats> peers;  // open ones
   LinkStats closed_peers;        // the sum over peers closed since
+  std::vector<RailStats> rails;  // of every provider that was opened, used or not
   std::uint64_t worker_wakeups = 0;
   std::uint64_t submissions = 0;
 };

@@ -42,7 +42,13 @@ using LayerIndex = StrongId<struct LayerTag, std::uint32_t>;
 using CacheGroupIndex = StrongId<struct CacheGroupTag, std::uint32_t>;
 // A shard of an engine; dense from 0.
 using RankIndex = StrongId<struct RankTag, std::uint32_t>;
-// A page of one cache group: the page's number in every tensor of that group on every rank.
+// A data-parallel rank of an engine: the shards that hold the pages of a request together; dense
+// from 0.
+using DpRank = StrongId<struct DpRankTag, std::uint32_t>;
+// A path of a transfer plan; dense from 0.
+using PathIndex = StrongId<struct PathTag, std::uint32_t>;
+// A page of one cache group: the page's number in every tensor of that group on every
+// rank of one data-parallel rank.
 using PageIndex = StrongId<struct PageTag, std::uint32_t>;
 // A pre-allocated slot for context (hidden states, logits).
 using ContextSlot = StrongId<struct ContextSlotTag, std::uint32_t>;

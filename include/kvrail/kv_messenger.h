@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kvrail/decode_scheduler.h"
 #include "kvrail/error.h"
@@ -52,8 +53,10 @@ struct MessengerStats {
   std::uint64_t requests_ready = 0;     // decode side
   std::uint64_t requests_failed = 0;    // decode side
   std::uint64_t requests_released = 0;  // prefill side
-  std::uint64_t peers_attached = 0;     // now
-  std::uint64_t messages_ignored = 0;   // late, duplicate or unknown
+  // By rank; empty on a node that does not prefill.
+  std::vector<std::uint64_t> bytes_sent_by_rank;
+  std::uint64_t peers_attached = 0;    // now
+  std::uint64_t messages_ignored = 0;  // late, duplicate or unknown
   std::uint64_t handshakes_refused = 0;
   std::uint64_t stray_signals = 0;  // layer signals with no step pending
   std::uint64_t steps_failed = 0;   // by a missing or an extra signal, or by fail_step

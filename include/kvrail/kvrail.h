@@ -5,6 +5,7 @@
 #include "kvrail/kv_builders.h"
 #include "kvrail/kv_layout.h"
 #include "kvrail/kv_messenger.h"
+#include "kvrail/layout_bytes.h"
 #include "kvrail/model_shape.h"
 #include "kvrail/shared_allocation.h"
 #include "kvrail/transfer_engine.h"

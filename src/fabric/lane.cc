@@ -144,6 +144,7 @@ void Lane::account(Submission& submission, const BuiltWrite& write, Channel& cha
   report.writes_posted += 1;
   report.units_posted += write.units;
 
+  channel.link->rail().count_posted(write.size_bytes);
   channel.posted += 1;
   channel.bytes_outstanding += write.size_bytes;
 

@@ -55,6 +55,7 @@ class Link {
   Link& operator=(const Link&) = delete;
 
   const Rail& rail() const { return rail_; }
+  Rail& rail() { return rail_; }
   LinkAddress address() const;
   // Whether the provider carries out writes in software at the target (efa without RDMA writes): no
   // byte is wrong, but the target's core copies them.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/fabric_resource.h"
+#include "fabric/link_counters.h"
 #include "fabric/provider.h"
 
 namespace kvrail {
@@ -15,7 +16,7 @@ namespace kvrail {
 // registrations of a device group are made from it.
 //
 // Threads: the device group's worker only (FI_THREAD_DOMAIN: a domain and everything opened from it
-// belong to one thread).
+// belong to one thread), except where said.
 class Rail {
  public:
   // Throws Error that names the NIC and what the provider answered.
@@ -38,6 +39,10 @@ class Rail {
   MrPtr register_memory(std::byte* data, std::uint64_t size_bytes);
   // What a peer puts into a write's address for the region's first byte.
   std::uint64_t remote_base(const std::byte* data) const;
+
+  // Bytes of all writes posted through the rail's links; bytes_posted() by any thread.
+  void count_posted(std::uint64_t bytes) { bytes_posted_.add(bytes); }
+  std::uint64_t bytes_posted() const { return bytes_posted_.get(); }
 
   // For names that nobody can guess or has used before.
   std::uint64_t random_number() { return keys_(); }
@@ -64,6 +69,7 @@ class Rail {
   CqPtr wait_cq_;
   int wait_descriptor_ = -1;
   std::mt19937_64 keys_;
+  Tally bytes_posted_;
   std::vector<Parked> parked_;
 };
 

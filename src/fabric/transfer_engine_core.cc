@@ -293,6 +293,17 @@ FabricStats TransferEngineCore::stats() const {
     for (const auto& group : record->groups) group->tallies().add_to(peer.links);
     stats.peers.push_back(std::move(peer));
   }
+  for (std::size_t group = 0; group < workers_.size(); ++group) {
+    const auto& rails_by_provider = workers_[group]->rails();
+    for (std::size_t provider = 0; provider < rails_by_provider.size(); ++provider) {
+      for (std::size_t rail = 0; rail < rails_by_provider[provider].size(); ++rail) {
+        stats.rails.push_back({providers_[provider].name,
+                               DeviceGroupId(static_cast<std::uint16_t>(group)),
+                               RailIndex(static_cast<std::uint16_t>(rail)),
+                               rails_by_provider[provider][rail]->bytes_posted()});
+      }
+    }
+  }
   return stats;
 }
 

@@ -1,10 +1,15 @@
 #include "kvrail/kv_builders.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "kvrail/error.h"
+#include "layout/cache_groups.h"
 #include "layout/checked_math.h"
+#include "layout/rank_shards.h"
 #include "layout/refuse.h"
 
 namespace kvrail {
@@ -24,48 +29,98 @@ std::uint64_t aligned(std::uint64_t size) {
   return or_refuse(checked_add(size, kSlotAlignment - 1)) / kSlotAlignment * kSlotAlignment;
 }
 
-// The sizes of one rank, in bytes.
-struct RankSizes {
-  std::uint32_t tensors = 1;
-  std::uint32_t heads = 1;  // of one rank
-  std::uint32_t head_bytes = 0;
-  std::uint64_t page = 0;   // of one tensor
-  std::uint64_t layer = 0;  // all pages of all tensors
+// What one rank holds of one group. Its layers follow each other in memory.
+struct GroupShare {
+  std::vector<HeadRange> heads;             // by tensor
+  std::vector<std::uint64_t> tensor_bytes;  // of one page, by tensor
+  std::uint64_t page_bytes = 0;             // of all tensors
+  std::uint64_t layer_bytes = 0;            // of all pages
+  std::vector<LayerIndex> layers;
+  std::uint64_t bytes = 0;
 };
 
-std::uint32_t heads_per_rank(const KvCacheOptions& options) {
-  const std::uint32_t heads = options.model.kv_heads;
-  const std::uint32_t ranks = options.tensor_parallel;
-  const auto [low, high] = std::minmax(heads, ranks);
-  if (low == 0 || high % low != 0) {
-    refuse("{} KV heads of {} cannot be sharded over {} ranks; one number must divide the other",
-           heads, options.model.name, ranks);
+GroupShare share_of(const KvCacheOptions& options, const CacheGroup& group,
+                    const RankCoordinates& at) {
+  GroupShare share;
+  const LayerSpan stage = stage_layers(options, at.pp);
+  std::copy_if(group.layers.begin(), group.layers.end(), std::back_inserter(share.layers),
+               [&](LayerIndex layer) { return stage.holds(layer); });
+  for (const TensorLayout& tensor : group.tensors) {
+    const HeadRange heads = heads_of(options, tensor, at.tp);
+    share.heads.push_back(share.layers.empty() ? HeadRange{} : heads);
+    share.tensor_bytes.push_back(
+        or_refuse(checked_product(group.page_tokens, heads.count, tensor.head_bytes)));
+    share.page_bytes = or_refuse(checked_add(share.page_bytes, share.tensor_bytes.back()));
   }
-  return std::max(heads / ranks, 1u);
+  share.layer_bytes = or_refuse(checked_product(share.page_bytes, group.page_count));
+  share.bytes = or_refuse(checked_product(share.layer_bytes, share.layers.size()));
+  return share;
 }
 
-RankSizes rank_sizes(const KvCacheOptions& options) {
-  if (options.tensor_parallel == 0 || options.tensor_parallel > kMaxRanks) {
-    refuse("tensor_parallel is {}, but must be 1 to {}", options.tensor_parallel, kMaxRanks);
+std::uint64_t bytes_at(const KvCacheOptions& options, const std::vector<CacheGroup>& groups,
+                       const RankCoordinates& at) {
+  std::uint64_t bytes = 0;
+  for (const CacheGroup& group : groups) {
+    bytes = or_refuse(checked_add(bytes, share_of(options, group, at).bytes));
   }
-  if (options.page_count == 0) {
-    refuse("page_count is 0; set it to the number of pages of the pool");
+  return bytes;
+}
+
+// From the start of a layer to each tensor's first page.
+std::vector<std::uint64_t> tensor_offsets(const KvCacheOptions& options, const CacheGroup& group,
+                                          const GroupShare& share) {
+  std::vector<std::size_t> order(share.tensor_bytes.size());
+  for (std::size_t t = 0; t < order.size(); ++t) order[t] = t;
+  if (options.fused_kv && options.value_first && group.tensors[0].name == "k") {
+    std::swap(order[0], order[1]);
   }
-  const ModelShape& model = options.model;
-  RankSizes sizes;
-  if (!model.is_latent()) {
-    sizes.tensors = 2;
-    sizes.heads = heads_per_rank(options);
+  std::vector<std::uint64_t> offsets(order.size());
+  std::uint64_t next = 0;
+  for (const std::size_t t : order) {
+    offsets[t] = next;
+    next += share.tensor_bytes[t] * (options.fused_kv ? 1 : group.page_count);
   }
-  const std::uint64_t head_bytes =
-      std::uint64_t{model.is_latent() ? model.latent_size : model.head_size} * model.element_bytes;
-  if (head_bytes == 0 || head_bytes > UINT32_MAX) {
-    refuse("a head of {} has {} bytes, but must have 1 to {}", model.name, head_bytes, UINT32_MAX);
+  return offsets;
+}
+
+// Appends the rank's part of the group, which begins at `base` of the region.
+void add_group(const KvCacheOptions& options, const CacheGroup& group, GroupShare share,
+               RegionId region, std::uint64_t base, RankLayout& rank) {
+  const std::vector<std::uint64_t> offsets = tensor_offsets(options, group, share);
+  RankGroup held;
+  held.heads = std::move(share.heads);
+  for (const LayerIndex layer : share.layers) {
+    for (std::uint32_t t = 0; t < offsets.size(); ++t) {
+      TensorPlacement placement;
+      placement.layer = layer;
+      placement.tensor = t;
+      placement.region = region;
+      placement.base_offset_bytes = base + offsets[t];
+      placement.page_stride_bytes = options.fused_kv ? share.page_bytes : share.tensor_bytes[t];
+      held.placements.push_back(placement);
+    }
+    base += share.layer_bytes;
   }
-  sizes.head_bytes = static_cast<std::uint32_t>(head_bytes);
-  sizes.page = or_refuse(checked_product(options.page_tokens, sizes.heads, head_bytes));
-  sizes.layer = or_refuse(checked_product(sizes.page, sizes.tensors, options.page_count));
-  return sizes;
+  rank.groups.push_back(std::move(held));
+}
+
+RankLayout make_rank(const KvCacheOptions& options, const std::vector<CacheGroup>& groups,
+                     const RankCoordinates& at, std::uint32_t sets, const RankMemory& memory) {
+  RankLayout rank;
+  rank.dp_rank = DpRank{at.dp};
+  rank.tp_rank = at.tp;
+  rank.pp_rank = at.pp;
+  rank.cp_rank = at.cp;
+  rank.replica_set = at.tp % sets;
+  rank.device_group = memory.device_group;
+  std::uint64_t base = 0;
+  for (const CacheGroup& group : groups) {
+    GroupShare share = share_of(options, group, at);
+    const std::uint64_t bytes = share.bytes;
+    add_group(options, group, std::move(share), memory.region, base, rank);
+    base = or_refuse(checked_add(base, bytes));
+  }
+  return rank;
 }
 
 std::uint64_t slot_bytes(const KvCacheOptions& options) {
@@ -74,54 +129,57 @@ std::uint64_t slot_bytes(const KvCacheOptions& options) {
              : std::uint64_t{options.model.hidden_size} * options.model.element_bytes;
 }
 
-CacheGroup make_group(const KvCacheOptions& options, const RankSizes& sizes) {
-  CacheGroup group;
-  group.name = "full";
-  group.page_tokens = options.page_tokens;
-  group.page_count = options.page_count;
-  if (options.model.is_latent()) {
-    group.tensors = {{"latent", 1, sizes.head_bytes, options.order}};
-  } else {
-    for (const char* name : {"k", "v"}) {
-      group.tensors.push_back({name, options.model.kv_heads, sizes.head_bytes, options.order});
-    }
+void add_contexts(const KvCacheOptions& options, std::span<const RankMemory> ranks,
+                  std::span<const RegionId> regions, KvLayout& layout) {
+  if (options.context_slots == 0) return;
+  if (!regions.empty() && regions.size() != options.data_parallel) {
+    refuse("context_regions has {} regions, but must have one for each of {} data-parallel ranks",
+           regions.size(), options.data_parallel);
   }
-  for (std::uint32_t layer = 0; layer < options.model.layers; ++layer) {
-    group.layers.push_back(LayerIndex{layer});
+  for (std::uint32_t dp = 0; dp < options.data_parallel; ++dp) {
+    ContextLayout context;
+    context.slot_count = options.context_slots;
+    context.slot_bytes = slot_bytes(options);
+    context.slot_stride_bytes = aligned(context.slot_bytes);
+    context.rank = context_rank(options, DpRank{dp});
+    context.region = regions.empty() ? ranks[context.rank.value()].region : regions[dp];
+    context.base_offset_bytes = regions.empty() ? aligned(kv_bytes(options, context.rank)) : 0;
+    layout.contexts.push_back(context);
   }
-  return group;
 }
 
-RankLayout make_rank(const KvCacheOptions& options, const RankSizes& sizes, std::uint32_t index,
-                     const RankMemory& memory) {
-  // Ranks that hold the same heads, one after another; each is in a replica set of its own.
-  const std::uint32_t copies = options.model.is_latent()
-                                   ? options.tensor_parallel
-                                   : std::max(options.tensor_parallel / options.model.kv_heads, 1u);
-  RankLayout rank;
-  rank.tp_rank = index;
-  rank.replica_set = index % copies;
-  rank.device_group = memory.device_group;
-  RankGroup held;
-  held.heads.assign(sizes.tensors, {index / copies * sizes.heads, sizes.heads});
-  // From one tensor's page to the next tensor's, and from a page to the next of the same tensor.
-  const std::uint64_t tensor_stride =
-      options.fused_kv ? sizes.page : sizes.page * options.page_count;
-  const std::uint64_t page_stride = options.fused_kv ? sizes.page * sizes.tensors : sizes.page;
-  for (std::uint32_t layer = 0; layer < options.model.layers; ++layer) {
-    for (std::uint32_t tensor = 0; tensor < sizes.tensors; ++tensor) {
-      held.placements.push_back({LayerIndex{layer}, tensor, memory.region,
-                                 layer * sizes.layer + tensor * tensor_stride, page_stride});
-    }
+// Before as many are made.
+void check_placements(const KvCacheOptions& options, const std::vector<CacheGroup>& groups) {
+  std::uint64_t placements = 0;
+  for (const CacheGroup& group : groups) placements += group.layers.size() * group.tensors.size();
+  placements *= rank_count(options) / options.pipeline_parallel;
+  if (placements > kMaxPlacements) {
+    refuse("{} over {} ranks has {} tensors of layers, but at most {} are served",
+           options.model.name, rank_count(options), placements, kMaxPlacements);
   }
-  rank.groups.push_back(std::move(held));
-  return rank;
 }
 
 }  // namespace
 
-std::uint64_t kv_bytes_per_rank(const KvCacheOptions& options) {
-  return or_refuse(checked_product(rank_sizes(options).layer, options.model.layers));
+std::uint32_t rank_count(const KvCacheOptions& options) {
+  check_parallel(options);
+  return options.tensor_parallel * options.pipeline_parallel * options.context_parallel *
+         options.data_parallel;
+}
+
+RankIndex context_rank(const KvCacheOptions& options, DpRank dp_rank) {
+  check_parallel(options);
+  if (dp_rank.value() >= options.data_parallel) {
+    refuse("data-parallel rank {} was asked for, but data_parallel is {}", dp_rank.value(),
+           options.data_parallel);
+  }
+  return rank_at(options, {dp_rank.value(), options.pipeline_parallel - 1, 0, 0});
+}
+
+std::uint64_t kv_bytes(const KvCacheOptions& options, RankIndex rank) {
+  const std::vector<CacheGroup> groups = cache_groups(options);
+  check_parallel(options);
+  return bytes_at(options, groups, coordinates_of(options, rank));
 }
 
 std::uint64_t context_bytes(const KvCacheOptions& options) {
@@ -135,44 +193,34 @@ std::uint64_t context_bytes(const KvCacheOptions& options) {
 }
 
 std::uint64_t region_bytes(const KvCacheOptions& options, RankIndex rank) {
-  const std::uint64_t pages = kv_bytes_per_rank(options);
-  if (rank.value() != 0 || options.context_slots == 0) {
+  const std::uint64_t pages = kv_bytes(options, rank);
+  const DpRank dp_rank{coordinates_of(options, rank).dp};
+  if (options.context_slots == 0 || rank != context_rank(options, dp_rank)) {
     return pages;
   }
   return or_refuse(checked_add(aligned(pages), context_bytes(options)));
 }
 
 KvLayout make_kv_layout(const KvCacheOptions& options, std::span<const RankMemory> ranks,
-                        std::optional<RegionId> context_region) {
-  const RankSizes sizes = rank_sizes(options);
-  if (ranks.size() != options.tensor_parallel) {
-    refuse("memory was given for {} ranks, but tensor_parallel is {}", ranks.size(),
-           options.tensor_parallel);
-  }
-  if (options.model.layers > kMaxLayers) {
-    refuse("{} has {} layers, but at most {} are served", options.model.name, options.model.layers,
-           kMaxLayers);
-  }
-  // The sum of all sizes fits.
-  region_bytes(options, RankIndex{0});
-
+                        std::span<const RegionId> context_regions) {
   KvLayout layout;
   layout.model = options.model.name;
-  layout.layer_count = options.model.layers;
-  layout.groups.push_back(make_group(options, sizes));
+  layout.layer_count = options.model.all_layers();
+  layout.groups = cache_groups(options);
+  if (ranks.size() != rank_count(options)) {
+    refuse("memory was given for {} ranks, but the options make {}", ranks.size(),
+           rank_count(options));
+  }
+  check_placements(options, layout.groups);
+  // With the context slots, it fits into 64 bits.
+  region_bytes(options, context_rank(options, DpRank{0}));
+
+  const std::uint32_t sets = replica_sets(options, layout.groups);
   for (std::uint32_t index = 0; index < ranks.size(); ++index) {
-    layout.ranks.push_back(make_rank(options, sizes, index, ranks[index]));
+    layout.ranks.push_back(make_rank(
+        options, layout.groups, coordinates_of(options, RankIndex{index}), sets, ranks[index]));
   }
-  if (options.context_slots != 0) {
-    ContextLayout context;
-    context.slot_count = options.context_slots;
-    context.slot_bytes = slot_bytes(options);
-    context.slot_stride_bytes = aligned(context.slot_bytes);
-    context.rank = RankIndex{0};
-    context.region = context_region.value_or(ranks[0].region);
-    context.base_offset_bytes = context_region ? 0 : aligned(kv_bytes_per_rank(options));
-    layout.context = context;
-  }
+  add_contexts(options, ranks, context_regions, layout);
   validate(layout);
   return layout;
 }

@@ -24,9 +24,9 @@ std::size_t entry_for(const PlannedRun& run, RegionId source_region, RegionId ta
   return out.size() - 1;
 }
 
-// Where one tensor's runs go; entry is nullopt if the ranks do not both hold the layer.
+// Where one tensor's runs go.
 struct Destination {
-  std::optional<std::size_t> entry;
+  std::size_t entry = 0;
   std::uint64_t source_base = 0;
   std::uint64_t target_base = 0;
 };
@@ -34,53 +34,69 @@ struct Destination {
 }  // namespace
 
 LayerWriter::LayerWriter(const TransferPlan& plan)
-    : source_(plan.source()), target_(plan.target()) {}
+    : plan_(plan), source_(plan.source()), target_(plan.target()) {}
 
 void LayerWriter::append(LayerIndex layer, std::span<const PlannedRun> runs,
                          std::vector<RegionWrites>& out) const {
   std::array<std::optional<Destination>, kMaxTensors> destinations;
   for (auto first = runs.begin(); first != runs.end();) {
-    const auto end = std::find_if(first, runs.end(), [&](const PlannedRun& run) {
-      return run.source_rank != first->source_rank || run.target_rank != first->target_rank;
-    });
+    const auto end = std::find_if(first, runs.end(),
+                                  [&](const PlannedRun& run) { return run.path != first->path; });
+    if (!plan_.path_holds(first->path, layer)) {
+      first = end;
+      continue;
+    }
     destinations.fill(std::nullopt);
     for (auto run = first; run != end; ++run) {
       std::optional<Destination>& known = destinations[run->tensor];
       if (!known) {
-        known.emplace();
         const auto* source = source_.find(run->source_rank, layer, run->tensor);
         const auto* target = target_.find(run->target_rank, layer, run->tensor);
-        if (source != nullptr && target != nullptr) {
-          known->entry = entry_for(*run, source->region, target->region,
-                                   static_cast<std::size_t>(end - first), out);
-          known->source_base = source->base_offset_bytes;
-          known->target_base = target->base_offset_bytes;
-        }
+        known = {entry_for(*run, source->region, target->region,
+                           static_cast<std::size_t>(end - first), out),
+                 source->base_offset_bytes, target->base_offset_bytes};
       }
-      if (!known->entry) {
-        continue;
-      }
-      RegionWrites& writes = out[*known->entry];
+      RegionWrites& writes = out[known->entry];
       writes.runs.push_back({known->source_base + run->source_offset_bytes,
                              known->target_base + run->target_offset_bytes, run->size_bytes,
-                             run->units});
-      writes.bytes += run->size_bytes;
-      writes.units += run->units;
+                             run->units, run->count, run->source_stride_bytes,
+                             run->target_stride_bytes});
+      writes.bytes += run->size_bytes * run->count;
+      writes.units += std::uint64_t{run->units} * run->count;
     }
     first = end;
   }
 }
 
-RegionWrites context_writes(const TransferPlan& plan, ContextSlot source_slot,
-                            ContextSlot target_slot) {
-  const ContextLayout& source = *plan.source().context;
-  const ContextLayout& target = *plan.target().context;
+std::vector<RegionWrites> context_writes(const TransferPlan& plan, DpRank source_dp_rank,
+                                         ContextSlot source_slot, DpRank target_dp_rank,
+                                         ContextSlot target_slot) {
+  const auto of = [](const KvLayout& layout, DpRank dp_rank) {
+    std::vector<const ContextLayout*> contexts;
+    for (const ContextLayout& context : layout.contexts) {
+      if (layout.ranks[context.rank.value()].dp_rank == dp_rank) contexts.push_back(&context);
+    }
+    return contexts;
+  };
+  const auto sources = of(plan.source(), source_dp_rank);
+  const auto targets = of(plan.target(), target_dp_rank);
   const auto units = static_cast<std::uint32_t>(plan.context_units());
-  const WriteRun run{source.base_offset_bytes + source_slot.value() * source.slot_stride_bytes,
-                     target.base_offset_bytes + target_slot.value() * target.slot_stride_bytes,
-                     target.slot_bytes, units};
-  return {source.rank, target.rank,    source.region,       target.region,
-          {run},       run.size_bytes, std::uint64_t{units}};
+  std::vector<RegionWrites> writes;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const ContextLayout& source = *sources[i % sources.size()];
+    const ContextLayout& target = *targets[i];
+    const WriteRun run{source.base_offset_bytes + source_slot.value() * source.slot_stride_bytes,
+                       target.base_offset_bytes + target_slot.value() * target.slot_stride_bytes,
+                       target.slot_bytes, units};
+    writes.push_back({source.rank,
+                      target.rank,
+                      source.region,
+                      target.region,
+                      {run},
+                      run.size_bytes,
+                      std::uint64_t{units}});
+  }
+  return writes;
 }
 
 }  // namespace kvrail

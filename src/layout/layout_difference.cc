@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "layout/held_layers.h"
-
 namespace kvrail {
 namespace {
 
@@ -35,11 +33,8 @@ class Comparison {
 
 std::string quoted(const std::string& name) { return fmt::format("\"{}\"", name); }
 
-std::string_view order_name(PageOrder order) { return order == PageOrder::kHnd ? "HND" : "NHD"; }
-
-std::string heads_text(const HeadRange& heads) {
-  return heads.count == 0 ? "none"
-                          : fmt::format("{}-{}", heads.first, heads.first + heads.count - 1);
+std::string_view kind_name(CacheKind kind) {
+  return kind == CacheKind::kState ? "a state per sequence" : "tokens";
 }
 
 std::vector<LayerIndex> sorted(std::vector<LayerIndex> layers) {
@@ -64,7 +59,8 @@ void compare_groups(Comparison& comparison, std::size_t g, const CacheGroup& sou
                     const CacheGroup& target) {
   const std::string group = fmt::format("group {}", g);
   comparison.compare(group + " name", quoted(source.name), quoted(target.name));
-  comparison.compare(group + " page_tokens", source.page_tokens, target.page_tokens);
+  comparison.compare(group + " kind", kind_name(source.kind), kind_name(target.kind));
+  comparison.compare(group + " window_tokens", source.window_tokens, target.window_tokens);
   comparison.compare(group + " number of tensors", source.tensors.size(), target.tensors.size());
   for (std::size_t t = 0; comparison.same() && t < source.tensors.size(); ++t) {
     const TensorLayout& from = source.tensors[t];
@@ -73,43 +69,17 @@ void compare_groups(Comparison& comparison, std::size_t g, const CacheGroup& sou
     comparison.compare(tensor + " name", quoted(from.name), quoted(to.name));
     comparison.compare(tensor + " heads", from.heads, to.heads);
     comparison.compare(tensor + " head_bytes", from.head_bytes, to.head_bytes);
-    comparison.compare(tensor + " order", order_name(from.order), order_name(to.order));
   }
   compare_layers(comparison, group, sorted(source.layers), sorted(target.layers));
 }
 
-void compare_ranks(Comparison& comparison, std::size_t r, const RankLayout& source,
-                   const RankLayout& target) {
-  for (const auto& [side, cp_rank] :
-       {std::pair("source", source.cp_rank), std::pair("target", target.cp_rank)}) {
-    if (cp_rank != 0) {
-      comparison.fail(
-          fmt::format("rank {} of the {} is context parallel (cp_rank {}), which is "
-                      "not served",
-                      r, side, cp_rank));
-    }
-  }
-  for (std::size_t g = 0; comparison.same() && g < source.groups.size(); ++g) {
-    for (std::size_t t = 0; comparison.same() && t < source.groups[g].heads.size(); ++t) {
-      const HeadRange& from = source.groups[g].heads[t];
-      const HeadRange& to = target.groups[g].heads[t];
-      if (from != to) {
-        comparison.compare(fmt::format("rank {} group {} tensor {} head range", r, g, t),
-                           heads_text(from), heads_text(to));
-      }
-    }
-    compare_layers(comparison, fmt::format("rank {} group {}", r, g), held_layers(source.groups[g]),
-                   held_layers(target.groups[g]));
-  }
-}
-
 void compare_contexts(Comparison& comparison, const KvLayout& source, const KvLayout& target) {
   const auto has = [](bool yes) { return yes ? "present" : "absent"; };
-  comparison.compare("context", std::string_view(has(source.context.has_value())),
-                     std::string_view(has(target.context.has_value())));
-  if (comparison.same() && source.context) {
-    comparison.compare("context slot_bytes", source.context->slot_bytes,
-                       target.context->slot_bytes);
+  comparison.compare("context", std::string_view(has(!source.contexts.empty())),
+                     std::string_view(has(!target.contexts.empty())));
+  if (comparison.same() && !source.contexts.empty()) {
+    comparison.compare("context slot_bytes", source.contexts.front().slot_bytes,
+                       target.contexts.front().slot_bytes);
   }
 }
 
@@ -122,10 +92,6 @@ std::optional<std::string> first_difference(const KvLayout& source, const KvLayo
   comparison.compare("number of groups", source.groups.size(), target.groups.size());
   for (std::size_t g = 0; comparison.same() && g < source.groups.size(); ++g) {
     compare_groups(comparison, g, source.groups[g], target.groups[g]);
-  }
-  comparison.compare("number of ranks", source.ranks.size(), target.ranks.size());
-  for (std::size_t r = 0; comparison.same() && r < source.ranks.size(); ++r) {
-    compare_ranks(comparison, r, source.ranks[r], target.ranks[r]);
   }
   compare_contexts(comparison, source, target);
   return comparison.take();

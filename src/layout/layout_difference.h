@@ -7,8 +7,7 @@
 
 namespace kvrail {
 
-// The first fact in which two valid layouts are not sharded alike, so that rank i cannot simply
-// send to rank i; nullopt if they are. Also names what no plan serves (context parallel ranks).
+// The first fact by which two valid layouts do not describe the same model; nullopt if they do.
 std::optional<std::string> first_difference(const KvLayout& source, const KvLayout& target);
 
 }  // namespace kvrail

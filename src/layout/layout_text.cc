@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -62,8 +63,18 @@ std::string_view to_string(PageOrder order) {
 void append_group(Text text, std::size_t g, const CacheGroup& group) {
   std::vector<LayerIndex> layers = group.layers;
   std::sort(layers.begin(), layers.end());
-  fmt::format_to(text, "group {} \"{}\": pages of {} tokens, layers ", g, group.name,
-                 group.page_tokens);
+  fmt::format_to(text, "group {} \"{}\": ", g, group.name);
+  if (group.kind == CacheKind::kState) {
+    fmt::format_to(text, "one state per sequence");
+  } else {
+    fmt::format_to(text, "pages of {} tokens", group.page_tokens);
+  }
+  if (group.window_tokens != 0) fmt::format_to(text, ", window of {}", group.window_tokens);
+  if (group.cp_ranks != 1) {
+    fmt::format_to(text, ", dealt to {} cp ranks {} tokens at a time", group.cp_ranks,
+                   group.cp_interleave_tokens);
+  }
+  fmt::format_to(text, ", layers ");
   append_layers(text, layers);
   fmt::format_to(text, "\n");
   for (std::size_t t = 0; t < group.tensors.size(); ++t) {
@@ -73,9 +84,26 @@ void append_group(Text text, std::size_t g, const CacheGroup& group) {
   }
 }
 
+// The strides of each tensor whose rows are not dense.
+void append_strides(Text text, std::size_t r, std::size_t g, const RankGroup& held) {
+  std::set<std::uint32_t> told;
+  for (const TensorPlacement& placement : held.placements) {
+    const bool dense = placement.head_stride_bytes == 0 && placement.token_stride_bytes == 0;
+    if (dense || !told.insert(placement.tensor).second) continue;
+    fmt::format_to(text, "rank {} group {} tensor {}: strides", r, g, placement.tensor);
+    if (placement.token_stride_bytes != 0) {
+      fmt::format_to(text, " {} of tokens", placement.token_stride_bytes);
+    }
+    if (placement.head_stride_bytes != 0) {
+      fmt::format_to(text, " {} of heads", placement.head_stride_bytes);
+    }
+    fmt::format_to(text, "\n");
+  }
+}
+
 void append_rank(Text text, std::size_t r, const RankLayout& rank) {
-  fmt::format_to(text, "rank {}: tp {}, pp {}, cp {}, replica set {}\n", r, rank.tp_rank,
-                 rank.pp_rank, rank.cp_rank, rank.replica_set);
+  fmt::format_to(text, "rank {}: dp {}, tp {}, pp {}, cp {}, replica set {}\n", r,
+                 rank.dp_rank.value(), rank.tp_rank, rank.pp_rank, rank.cp_rank, rank.replica_set);
   for (std::size_t g = 0; g < rank.groups.size(); ++g) {
     const auto layers = held_layers(rank.groups[g]);
     if (layers.empty()) {
@@ -86,6 +114,7 @@ void append_rank(Text text, std::size_t r, const RankLayout& rank) {
     fmt::format_to(text, ", layers ");
     append_layers(text, layers);
     fmt::format_to(text, "\n");
+    append_strides(text, r, g, rank.groups[g]);
   }
 }
 
@@ -101,8 +130,9 @@ std::string to_text(const KvLayout& layout) {
   for (std::size_t r = 0; r < layout.ranks.size(); ++r) {
     append_rank(text, r, layout.ranks[r]);
   }
-  if (layout.context) {
-    fmt::format_to(text, "context: slots of {} bytes\n", layout.context->slot_bytes);
+  for (const ContextLayout& context : layout.contexts) {
+    fmt::format_to(text, "context on rank {}: slots of {} bytes\n", context.rank.value(),
+                   context.slot_bytes);
   }
   return result;
 }

@@ -34,7 +34,8 @@ void PlacementIndex::add_rank(const KvLayout& layout, std::size_t rank) {
         places_.resize(places_.size() + tensors_held);
       }
       places_[row + columns_[column_of_group + placement.tensor]] = {
-          placement.region, placement.base_offset_bytes, placement.page_stride_bytes};
+          placement.region, placement.base_offset_bytes, placement.page_stride_bytes,
+          row_strides(layout.groups[g], held.heads[placement.tensor], placement)};
     }
     column_of_group += held.heads.size();
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kvrail/kv_layout.h"
+#include "layout/row_strides.h"
 
 namespace kvrail {
 
@@ -17,6 +18,7 @@ class PlacementIndex {
     RegionId region;
     std::uint64_t base_offset_bytes = 0;
     std::uint64_t page_stride_bytes = 0;
+    RowStrides rows;
   };
 
   // The tensor's place, or null if the rank does not hold it in that layer. All three must be

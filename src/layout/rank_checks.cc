@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "layout/checked_math.h"
 #include "layout/page_overlap.h"
 #include "layout/refuse.h"
+#include "layout/replica_checks.h"
+#include "layout/row_strides.h"
 
 namespace kvrail {
 namespace {
 
-constexpr std::uint32_t kNoGroup = UINT32_MAX;
-
 std::vector<std::uint32_t> groups_by_layer(const KvLayout& layout) {
-  std::vector<std::uint32_t> groups(layout.layer_count, kNoGroup);
+  std::vector<std::uint32_t> groups(layout.layer_count);
   for (std::uint32_t g = 0; g < layout.groups.size(); ++g) {
     for (const LayerIndex layer : layout.groups[g].layers) {
       groups[layer.value()] = g;
@@ -30,25 +30,6 @@ std::vector<std::uint32_t> groups_by_layer(const KvLayout& layout) {
 std::string place(std::size_t rank, std::size_t group, const TensorPlacement& placement) {
   return fmt::format("rank {}, group {}, layer {}, tensor {}", rank, group, placement.layer.value(),
                      placement.tensor);
-}
-
-// The placement's pages; nullopt if they exceed 64 bits or overlap each other.
-std::optional<PageSeries> pages_of(const CacheGroup& group, const RankGroup& held,
-                                   const TensorPlacement& placement) {
-  PageSeries pages;
-  pages.region = placement.region;
-  pages.base_bytes = placement.base_offset_bytes;
-  pages.stride_bytes = placement.page_stride_bytes;
-  pages.page_bytes = std::uint64_t{group.page_tokens} * held.heads[placement.tensor].count *
-                     group.tensors[placement.tensor].head_bytes;
-  const auto span = checked_product(group.page_count - 1, pages.stride_bytes);
-  const auto last = span ? checked_add(pages.base_bytes, *span) : std::nullopt;
-  const auto end = last ? checked_add(*last, pages.page_bytes) : std::nullopt;
-  if (!end || pages.stride_bytes < pages.page_bytes) {
-    return std::nullopt;
-  }
-  pages.end_bytes = *end;
-  return pages;
 }
 
 void check_heads(const CacheGroup& group, const RankGroup& held, std::size_t r, std::size_t g) {
@@ -93,20 +74,26 @@ class GroupPlacements {
     if (held_.heads[placement.tensor].count == 0) {
       refuse("{}: placed, but the rank holds no heads of it", place(r_, g_, placement));
     }
-    if (!pages_of(group_, held_, placement)) {
+    const HeadRange& heads = held_.heads[placement.tensor];
+    const RowStrides rows = row_strides(group_, heads, placement);
+    if (!rows_of(group_, heads, placement)) {
       refuse(
-          "{}: {} pages of {} tokens x {} heads x {} bytes, stride {}, from {} on overlap or "
-          "exceed 64 bits",
-          place(r_, g_, placement), group_.page_count, group_.page_tokens,
-          held_.heads[placement.tensor].count, group_.tensors[placement.tensor].head_bytes,
-          placement.page_stride_bytes, placement.base_offset_bytes);
+          "{}: {} pages of {} tokens x {} heads x {} bytes, strides {} of pages, {} of tokens, {} "
+          "of heads, from {} on overlap or exceed 64 bits",
+          place(r_, g_, placement), group_.page_count, group_.page_tokens, heads.count,
+          group_.tensors[placement.tensor].head_bytes, placement.page_stride_bytes,
+          rows.token_bytes, rows.head_bytes, placement.base_offset_bytes);
     }
-    std::uint64_t& stride = strides_[placement.tensor];
-    if (stride != 0 && stride != placement.page_stride_bytes) {
-      refuse("{}: page_stride_bytes is {}, but {} for another layer; they must be equal",
-             place(r_, g_, placement), placement.page_stride_bytes, stride);
+    const Strides strides{placement.page_stride_bytes, rows};
+    std::optional<Strides>& known = strides_[placement.tensor];
+    if (known && *known != strides) {
+      refuse(
+          "{}: strides are {} of pages, {} of tokens, {} of heads, but {}, {}, {} for another "
+          "layer; they must be equal",
+          place(r_, g_, placement), strides.page_bytes, rows.token_bytes, rows.head_bytes,
+          known->page_bytes, known->rows.token_bytes, known->rows.head_bytes);
     }
-    stride = placement.page_stride_bytes;
+    known = strides;
     keys_.push_back(layer * kMaxTensors + placement.tensor);
   }
 
@@ -131,75 +118,37 @@ class GroupPlacements {
     }
   }
 
+  struct Strides {
+    std::uint64_t page_bytes = 0;
+    RowStrides rows;
+
+    bool operator==(const Strides&) const = default;
+  };
+
   const CacheGroup& group_;
   const RankGroup& held_;
   std::size_t r_;
   std::size_t g_;
-  std::array<std::uint64_t, kMaxTensors> strides_{};
+  std::array<std::optional<Strides>, kMaxTensors> strides_;
   std::vector<std::uint32_t> keys_;
 };
 
-// Every replica set holds every head of every tensor of every layer.
-void check_replica_sets(const KvLayout& layout, const std::vector<std::uint32_t>& group_of_layer) {
-  using Held = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
-                          std::uint32_t>;  // set, layer, tensor, first head, end of the heads
-  std::vector<Held> all;
-  std::vector<std::uint32_t> sets;
-  for (const RankLayout& rank : layout.ranks) {
-    sets.push_back(rank.replica_set);
-    for (const RankGroup& held : rank.groups) {
-      for (const TensorPlacement& placement : held.placements) {
-        const HeadRange& heads = held.heads[placement.tensor];
-        all.emplace_back(rank.replica_set, placement.layer.value(), placement.tensor, heads.first,
-                         heads.first + heads.count);
-      }
-    }
-  }
-  std::sort(all.begin(), all.end());
-  std::sort(sets.begin(), sets.end());
-  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
-
-  // Ends at the first gap, so that it costs no more than the placements that there are.
-  auto next = all.begin();
-  for (const std::uint32_t set : sets) {
-    for (std::uint32_t layer = 0; layer < layout.layer_count; ++layer) {
-      const CacheGroup& group = layout.groups[group_of_layer[layer]];
-      for (std::uint32_t tensor = 0; tensor < group.tensors.size(); ++tensor) {
-        std::uint32_t covered = 0;
-        for (; next != all.end(); ++next) {
-          const auto& [next_set, next_layer, next_tensor, first, end] = *next;
-          if (std::tie(next_set, next_layer, next_tensor) != std::tie(set, layer, tensor)) {
-            break;
-          }
-          if (first <= covered) {
-            covered = std::max(covered, end);
-          }
-        }
-        if (covered < group.tensors[tensor].heads) {
-          refuse("replica set {} does not hold head {} of layer {}, tensor {}", set, covered, layer,
-                 tensor);
-        }
-      }
-    }
-  }
-}
-
 void check_overlaps(const KvLayout& layout, std::size_t g) {
   const CacheGroup& group = layout.groups[g];
-  std::vector<PageSeries> series;
+  std::vector<RowSeries> series;
   std::vector<std::pair<std::size_t, const TensorPlacement*>> origins;
   for (std::size_t r = 0; r < layout.ranks.size(); ++r) {
     const RankGroup& held = layout.ranks[r].groups[g];
     for (const TensorPlacement& placement : held.placements) {
-      series.push_back(*pages_of(group, held, placement));
+      series.push_back(*rows_of(group, held.heads[placement.tensor], placement));
       origins.emplace_back(r, &placement);
     }
   }
-  if (const auto overlap = find_overlap(series, group.page_count)) {
+  if (const auto overlap = find_overlap(series)) {
     const auto& [first_rank, first] = origins[overlap->first];
     const auto& [second_rank, second] = origins[overlap->second];
-    refuse("pages of ({}) and of ({}) overlap in one region", place(first_rank, g, *first),
-           place(second_rank, g, *second));
+    refuse("pages of ({}) and of ({}) overlap in one region, or are not known to lie apart",
+           place(first_rank, g, *first), place(second_rank, g, *second));
   }
 }
 
@@ -232,20 +181,25 @@ void check_ranks(const KvLayout& layout) {
       GroupPlacements(layout.groups[g], held, r, g).check(group_of_layer);
     }
   }
-  check_replica_sets(layout, group_of_layer);
+  check_dp_ranks(layout);
+  check_replica_sets(layout);
   for (std::size_t g = 0; g < layout.groups.size(); ++g) {
     check_overlaps(layout, g);
   }
 }
 
-void check_no_pages_in(const KvLayout& layout, RegionId region, std::uint64_t first,
-                       std::uint64_t end) {
+void check_no_pages_in(const KvLayout& layout, std::span<const RegionBytes> slots) {
   for (std::size_t r = 0; r < layout.ranks.size(); ++r) {
     for (std::size_t g = 0; g < layout.groups.size(); ++g) {
       const RankGroup& held = layout.ranks[r].groups[g];
       for (const TensorPlacement& placement : held.placements) {
-        const PageSeries pages = *pages_of(layout.groups[g], held, placement);
-        if (pages.region == region && pages.base_bytes < end && first < pages.end_bytes) {
+        const RowSeries pages = *rows_of(layout.groups[g], held.heads[placement.tensor], placement);
+        // The last slots that begin before the pages' end: others before them end earlier.
+        const auto after = std::lower_bound(slots.begin(), slots.end(),
+                                            RegionBytes{pages.region, pages.end_bytes, 0});
+        if (after == slots.begin()) continue;
+        const RegionBytes& last = *std::prev(after);
+        if (last.region == pages.region && pages.base_bytes < last.end) {
           refuse("context slots overlap the pages of {}", place(r, g, placement));
         }
       }

@@ -6,23 +6,10 @@
 
 namespace kvrail {
 
-TensorPath::Side side_of(const CacheGroup& group, std::uint32_t tensor, HeadRange held,
-                         std::uint32_t first, std::uint64_t page_stride_bytes) {
-  const std::uint64_t head_bytes = group.tensors[tensor].head_bytes;
-  TensorPath::Side side;
-  side.page_stride_bytes = page_stride_bytes;
-  switch (group.tensors[tensor].order) {
-    case PageOrder::kHnd:
-      side.head_stride_bytes = group.page_tokens * head_bytes;
-      side.token_stride_bytes = head_bytes;
-      break;
-    case PageOrder::kNhd:
-      side.head_stride_bytes = head_bytes;
-      side.token_stride_bytes = held.count * head_bytes;
-      break;
-  }
-  side.first_head_bytes = (first - held.first) * side.head_stride_bytes;
-  return side;
+TensorPath::Side side_of(std::uint64_t page_stride_bytes, const RowStrides& rows,
+                         std::uint32_t held_first, std::uint32_t first) {
+  return {page_stride_bytes, (first - held_first) * rows.head_bytes, rows.head_bytes,
+          rows.token_bytes};
 }
 
 std::uint32_t PartRanges::units_each() const {
@@ -59,10 +46,9 @@ PartRanges ranges_of(const TensorPath& path, std::uint32_t tokens) {
   return ranges;
 }
 
-void append_part(const TensorPath& path, RankIndex source_rank, RankIndex target_rank,
+void append_part(const TensorPath& path, const PartRanges& ranges, const PlannedRun& run,
                  const TokenParts& part, TokenRange finished, PageIndex source_page,
                  PageIndex target_page, std::vector<PlannedRun>& out) {
-  const PartRanges ranges = ranges_of(path, part.tokens());
   const std::uint64_t first = part.first();
   const std::uint64_t end = first + part.tokens();
   // Tokens of the part at which a range that is due begins.
@@ -83,14 +69,29 @@ void append_part(const TensorPath& path, RankIndex source_rank, RankIndex target
   const std::uint64_t source = offset(path.source, source_page, part.source_slot());
   const std::uint64_t target = offset(path.target, target_page, part.target_slot());
   const std::uint32_t units = ranges.units_each();
-  for (std::uint32_t head = 0; head < ranges.heads; ++head) {
-    for (std::uint64_t token = 0; token < due; ++token) {
-      out.push_back(
-          {source_rank, target_rank, path.tensor,
-           source + head * path.source.head_stride_bytes + token * path.source.token_stride_bytes,
-           target + head * path.target.head_stride_bytes + token * path.target.token_stride_bytes,
-           ranges.range_bytes, units});
+  // One run per head or per token, whichever are fewer. Fields are set where the run will stay: it
+  // is far cheaper than to set them in one that is copied then.
+  const auto append = [&](std::uint64_t runs, std::uint64_t source_step, std::uint64_t target_step,
+                          std::uint64_t count, std::uint64_t source_stride,
+                          std::uint64_t target_stride) {
+    for (std::uint64_t i = 0; i < runs; ++i) {
+      PlannedRun& added = out.emplace_back(run);
+      added.tensor = path.tensor;
+      added.source_offset_bytes = source + i * source_step;
+      added.target_offset_bytes = target + i * target_step;
+      added.size_bytes = ranges.range_bytes;
+      added.units = units;
+      added.count = static_cast<std::uint32_t>(count);
+      added.source_stride_bytes = count == 1 ? 0 : source_stride;
+      added.target_stride_bytes = count == 1 ? 0 : target_stride;
     }
+  };
+  if (due >= ranges.heads) {
+    append(ranges.heads, path.source.head_stride_bytes, path.target.head_stride_bytes, due,
+           path.source.token_stride_bytes, path.target.token_stride_bytes);
+  } else {
+    append(due, path.source.token_stride_bytes, path.target.token_stride_bytes, ranges.heads,
+           path.source.head_stride_bytes, path.target.head_stride_bytes);
   }
 }
 

@@ -5,13 +5,14 @@
 
 #include "kvrail/kv_layout.h"
 #include "kvrail/transfer_plan.h"
+#include "layout/row_strides.h"
 #include "layout/token_parts.h"
 
 namespace kvrail {
 
-// What two ranks have in common of one tensor, and where a token of it lies in a page of either
-// side: at page * page_stride + first_head + head * head_stride + slot * token_stride, for heads
-// counted from the first common one.
+// What two ranks have in common of one tensor, and where a row of it lies on either side: at
+// page * page_stride + first_head + head * head_stride + slot * token_stride, for heads counted
+// from the first common one.
 struct TensorPath {
   struct Side {
     std::uint64_t page_stride_bytes = 0;
@@ -27,9 +28,9 @@ struct TensorPath {
   Side target;
 };
 
-// The side of a rank that holds `held` of the tensor; `first` is the first head in common.
-TensorPath::Side side_of(const CacheGroup& group, std::uint32_t tensor, HeadRange held,
-                         std::uint32_t first, std::uint64_t page_stride_bytes);
+// The side of a rank that holds heads from `held_first` on; `first` is the first head in common.
+TensorPath::Side side_of(std::uint64_t page_stride_bytes, const RowStrides& rows,
+                         std::uint32_t held_first, std::uint32_t first);
 
 // A part of a page, all common heads, cut into the largest ranges that are contiguous on both
 // sides: equal ranges, `heads` x `tokens` of them.
@@ -45,7 +46,8 @@ struct PartRanges {
 PartRanges ranges_of(const TensorPath& path, std::uint32_t tokens);
 
 // Appends the runs of one part whose last token is in `finished`, of which the part holds a token.
-void append_part(const TensorPath& path, RankIndex source_rank, RankIndex target_rank,
+// `run` has the path and the ranks, `ranges` is what ranges_of() says of the part.
+void append_part(const TensorPath& path, const PartRanges& ranges, const PlannedRun& run,
                  const TokenParts& part, TokenRange finished, PageIndex source_page,
                  PageIndex target_page, std::vector<PlannedRun>& out);
 

@@ -5,28 +5,13 @@
 
 #include "kvrail/error.h"
 #include "kvrail/write_list.h"
+#include "layout/dp_ranks.h"
 #include "layout/layout_difference.h"
-#include "layout/placement_index.h"
-#include "layout/tensor_path.h"
+#include "layout/path_builder.h"
 #include "layout/token_parts.h"
 
 namespace kvrail {
 namespace {
-
-// What one source rank sends to one target rank of one cache group.
-struct RankPath {
-  RankIndex source;
-  RankIndex target;
-  std::uint64_t layers = 0;         // that both hold; at least 1
-  bool page_by_page = false;        // the tensors of a page adjoin on both sides
-  std::vector<TensorPath> tensors;  // in order of their addresses at the source if page_by_page
-};
-
-struct GroupPaths {
-  std::uint32_t source_page_tokens = 0;
-  std::uint32_t target_page_tokens = 0;
-  std::vector<RankPath> ranks;
-};
 
 constexpr std::size_t kMaxQuote = 4096;
 
@@ -42,177 +27,197 @@ std::string quote(const KvLayout& layout) {
   return text;
 }
 
-// Whether the tensors of a page lie within one stride of each other in one region.
-bool adjoin(const std::vector<const PlacementIndex::Place*>& places) {
-  const auto low_to_high = [](const auto* a, const auto* b) {
-    return a->base_offset_bytes < b->base_offset_bytes;
-  };
-  const auto& [low, high] = std::minmax_element(places.begin(), places.end(), low_to_high);
-  const std::uint64_t extent = (*high)->base_offset_bytes - (*low)->base_offset_bytes;
-  return std::all_of(places.begin(), places.end(), [&](const auto* place) {
-    return place->region == places.front()->region &&
-           place->page_stride_bytes == places.front()->page_stride_bytes &&
-           extent < place->page_stride_bytes;
-  });
+[[noreturn]] void refuse_layouts(const KvLayout& source, const KvLayout& target,
+                                 const std::string& why) {
+  throw Error(ErrorCode::kLayoutMismatch, "the layouts cannot be served: " + why + "\nsource:\n" +
+                                              quote(source) + "target:\n" + quote(target));
 }
 
-RankPath rank_path(const KvLayout& source, const PlacementIndex& source_index,
-                   const KvLayout& target, const PlacementIndex& target_index, std::size_t group,
-                   RankIndex source_rank, RankIndex target_rank) {
-  RankPath path;
-  path.source = source_rank;
-  path.target = target_rank;
-  LayerIndex layer;  // one that both hold; all have the same strides
-  for (const LayerIndex candidate : source.groups[group].layers) {
-    if (source_index.holds(source_rank, candidate) && target_index.holds(target_rank, candidate)) {
-      layer = candidate;
-      ++path.layers;
-    }
-  }
-  if (path.layers == 0) {
-    return path;
-  }
-  const RankGroup& sends = source.ranks[source_rank.value()].groups[group];
-  const RankGroup& takes = target.ranks[target_rank.value()].groups[group];
-  std::vector<const PlacementIndex::Place*> source_places;
-  std::vector<const PlacementIndex::Place*> target_places;
-  for (std::uint32_t t = 0; t < sends.heads.size(); ++t) {
-    const HeadRange from = sends.heads[t];
-    const HeadRange to = takes.heads[t];
-    const std::uint32_t first = std::max(from.first, to.first);
-    const std::uint32_t end = std::min(from.first + from.count, to.first + to.count);
-    if (first >= end) {
-      continue;
-    }
-    source_places.push_back(source_index.find(source_rank, layer, t));
-    target_places.push_back(target_index.find(target_rank, layer, t));
-    TensorPath tensor;
-    tensor.tensor = t;
-    tensor.heads = end - first;
-    tensor.head_bytes = source.groups[group].tensors[t].head_bytes;
-    tensor.source =
-        side_of(source.groups[group], t, from, first, source_places.back()->page_stride_bytes);
-    tensor.target =
-        side_of(target.groups[group], t, to, first, target_places.back()->page_stride_bytes);
-    path.tensors.push_back(tensor);
-  }
-  if (path.tensors.size() > 1 && adjoin(source_places) && adjoin(target_places)) {
-    path.page_by_page = true;
-    std::sort(path.tensors.begin(), path.tensors.end(),
-              [&](const TensorPath& a, const TensorPath& b) {
-                return source_index.find(source_rank, layer, a.tensor)->base_offset_bytes <
-                       source_index.find(source_rank, layer, b.tensor)->base_offset_bytes;
-              });
-  }
-  return path;
-}
+// Runs of a part of a page, with what the two page tables say.
+class RunAppender {
+ public:
+  RunAppender(TokenRange due, const std::vector<PageIndex>& source_table,
+              const std::vector<PageIndex>& target_table, std::vector<PlannedRun>& out)
+      : due_(due), source_table_(source_table), target_table_(target_table), out_(out) {}
 
-// How often parts of each length occur in `sent`.
-std::vector<std::pair<std::uint32_t, std::uint64_t>> part_lengths(
-    TokenRange sent, std::uint32_t source_page_tokens, std::uint32_t target_page_tokens) {
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> lengths;
-  const auto count = [&](std::uint32_t tokens, std::uint64_t times) {
-    const auto known = std::find_if(lengths.begin(), lengths.end(),
-                                    [&](const auto& entry) { return entry.first == tokens; });
-    if (known == lengths.end()) {
-      lengths.emplace_back(tokens, times);
+  void append(const RankPath::Candidate& from, const PlannedRun& run, const TokenParts& begin) {
+    if (from.page_by_page) {
+      append(from.tensors, run, begin);
     } else {
-      known->second += times;
+      for (const TensorPath& tensor : from.tensors) append({&tensor, 1}, run, begin);
     }
-  };
-  while (!sent.empty()) {
-    const TokenParts part(sent, sent.first, source_page_tokens, target_page_tokens);
-    // Between equal pages all but the first and the last part are whole pages.
-    const std::uint32_t times =
-        source_page_tokens == target_page_tokens && part.tokens() == source_page_tokens
-            ? (sent.end - sent.first) / source_page_tokens
-            : 1;
-    count(part.tokens(), times);
-    sent.first += part.tokens() * times;
   }
-  return lengths;
-}
+
+ private:
+  void append(std::span<const TensorPath> tensors, const PlannedRun& run, TokenParts part) {
+    std::uint32_t tokens = 0;  // of the parts that ranges_ is for: most are whole pages
+    for (; part.first() < due_.end; part.next()) {
+      if (part.tokens() != tokens) {
+        tokens = part.tokens();
+        ranges_.clear();
+        for (const TensorPath& tensor : tensors) ranges_.push_back(ranges_of(tensor, tokens));
+      }
+      const PageIndex source = source_table_[part.source_entry()];
+      const PageIndex target = target_table_[part.target_entry()];
+      for (std::size_t t = 0; t < tensors.size(); ++t) {
+        append_part(tensors[t], ranges_[t], run, part, due_, source, target, out_);
+      }
+    }
+  }
+
+  const TokenRange due_;  // as the pattern numbers them
+  const std::vector<PageIndex>& source_table_;
+  const std::vector<PageIndex>& target_table_;
+  std::vector<PlannedRun>& out_;
+  std::vector<PartRanges> ranges_;  // by tensor
+};
 
 }  // namespace
 
 struct TransferPlan::Tables {
+  KvLayout source;
+  KvLayout target;
   std::vector<GroupPaths> groups;
+  std::vector<std::size_t> first_path;               // by group: the number of its first path
+  std::vector<std::vector<bool>> layers;             // by path: whether it holds each layer
+  std::vector<std::vector<RankIndex>> source_ranks;  // by data-parallel rank
+  std::vector<std::vector<RankIndex>> target_ranks;
 };
 
-TransferPlan::TransferPlan(KvLayout source, KvLayout target)
-    : source_(std::move(source)), target_(std::move(target)) {
-  validate(source_);
-  validate(target_);
-  if (const auto difference = first_difference(source_, target_)) {
-    throw Error(ErrorCode::kLayoutMismatch, "the layouts cannot be served: " + *difference +
-                                                "\nsource:\n" + quote(source_) + "target:\n" +
-                                                quote(target_));
+TransferPlan::TransferPlan(KvLayout source, KvLayout target) {
+  validate(source);
+  validate(target);
+  if (const auto difference = first_difference(source, target)) {
+    refuse_layouts(source, target, *difference);
   }
-  const PlacementIndex source_index(source_);
-  const PlacementIndex target_index(target_);
+  auto groups = build_paths(source, target);
+  if (!groups) {
+    refuse_layouts(source, target,
+                   "they need more than " + std::to_string(kMaxPaths) +
+                       " pairs of ranks, or too long to find them");
+  }
   auto tables = std::make_shared<Tables>();
-  for (std::size_t g = 0; g < source_.groups.size(); ++g) {
-    GroupPaths group{source_.groups[g].page_tokens, target_.groups[g].page_tokens, {}};
-    for (std::uint32_t rank = 0; rank < source_.ranks.size(); ++rank) {
-      RankPath path = rank_path(source_, source_index, target_, target_index, g, RankIndex{rank},
-                                RankIndex{rank});
-      if (!path.tensors.empty()) {
-        group.ranks.push_back(std::move(path));
-      }
+  tables->groups = std::move(*groups);
+  for (const GroupPaths& group : tables->groups) {
+    tables->first_path.push_back(tables->layers.size());
+    for (const RankPath& path : group.paths) {
+      auto& holds = tables->layers.emplace_back(source.layer_count, false);
+      for (const LayerIndex layer : path.layers) holds[layer.value()] = true;
     }
-    tables->groups.push_back(std::move(group));
   }
+  tables->source_ranks = ranks_by_dp(source);
+  tables->target_ranks = ranks_by_dp(target);
+  tables->source = std::move(source);
+  tables->target = std::move(target);
   tables_ = std::move(tables);
 }
 
-std::vector<std::uint64_t> TransferPlan::units_by_target_rank(TokenRange sent) const {
-  std::vector<std::uint64_t> units(target_.ranks.size(), 0);
-  for (const GroupPaths& group : tables_->groups) {
-    for (const auto& [tokens, times] :
-         part_lengths(sent, group.source_page_tokens, group.target_page_tokens)) {
-      for (const RankPath& path : group.ranks) {
-        for (const TensorPath& tensor : path.tensors) {
-          units[path.target.value()] += ranges_of(tensor, tokens).units() * times * path.layers;
+const KvLayout& TransferPlan::source() const { return tables_->source; }
+const KvLayout& TransferPlan::target() const { return tables_->target; }
+
+std::vector<std::uint64_t> TransferPlan::units_by_target_rank(DpRank dp_rank,
+                                                              TokenRange sent) const {
+  std::vector<std::uint64_t> units(target().ranks.size(), 0);
+  const std::vector<RankIndex>& ranks = tables_->target_ranks[dp_rank.value()];
+  for (std::size_t g = 0; g < tables_->groups.size(); ++g) {
+    const GroupPaths& group = tables_->groups[g];
+    const TokenRange tokens = crossing(source().groups[g], sent);
+    for (std::size_t p = 0; p < group.patterns.size(); ++p) {
+      const PartLengths lengths = part_lengths(group.patterns[p], tokens);
+      for (const RankPath& path : group.paths) {
+        if (path.pattern != p) continue;
+        std::uint64_t of_layer = 0;
+        for (const TensorPath& tensor : path.candidates.front().tensors) {
+          for (const auto& [length, times] : lengths) {
+            of_layer += ranges_of(tensor, length).units() * times;
+          }
         }
+        units[ranks[path.target].value()] += of_layer * path.layers.size();
       }
     }
   }
   return units;
 }
 
+std::uint64_t TransferPlan::bytes(TokenRange sent) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t g = 0; g < tables_->groups.size(); ++g) {
+    for (const RankPath& path : tables_->groups[g].paths) bytes += path_bytes(g, path, sent);
+  }
+  return bytes;
+}
+
 std::uint64_t TransferPlan::context_units() const {
-  return target_.context ? (target_.context->slot_bytes + kMaxUnitBytes - 1) / kMaxUnitBytes : 0;
+  return target().contexts.empty()
+             ? 0
+             : (target().contexts.front().slot_bytes + kMaxUnitBytes - 1) / kMaxUnitBytes;
+}
+
+std::size_t TransferPlan::path_count() const { return tables_->layers.size(); }
+
+bool TransferPlan::path_holds(PathIndex path, LayerIndex layer) const {
+  return tables_->layers[path.value()][layer.value()];
+}
+
+SourceChoice TransferPlan::choose_sources(DpRank dp_rank, TokenRange sent,
+                                          const SourcePicker& pick) const {
+  SourceChoice choice;
+  const std::vector<RankIndex>& ranks = tables_->source_ranks[dp_rank.value()];
+  std::vector<RankIndex> holders;
+  for (std::size_t g = 0; g < tables_->groups.size(); ++g) {
+    for (const RankPath& path : tables_->groups[g].paths) {
+      holders.clear();
+      for (const RankPath::Candidate& candidate : path.candidates) {
+        holders.push_back(ranks[candidate.rank]);
+      }
+      const std::size_t picked = pick(holders, path_bytes(g, path, sent));
+      choice.candidates_.push_back(static_cast<std::uint32_t>(picked));
+      choice.ranks_.push_back(holders.at(picked));
+    }
+  }
+  return choice;
 }
 
 void TransferPlan::append_runs(CacheGroupIndex group_index, TokenRange sent, TokenRange finished,
-                               const RequestPages& source_pages, const RequestPages& target_pages,
+                               const SourceChoice& sources, const RequestPages& source_pages,
+                               const RequestPages& target_pages,
                                std::vector<PlannedRun>& out) const {
-  const TokenRange due{std::max(sent.first, finished.first), std::min(sent.end, finished.end)};
-  if (due.empty()) {
-    return;
+  const CacheGroup& group = source().groups[group_index.value()];
+  const TokenRange now = crossing_now(group, sent, finished);
+  if (now.empty()) return;
+  const TokenRange tokens = crossing(group, sent);
+  const GroupPaths& paths = tables_->groups[group_index.value()];
+  const std::vector<RankIndex>& target_ranks = tables_->target_ranks[target_pages.dp_rank.value()];
+  for (std::size_t i = 0; i < paths.paths.size(); ++i) {
+    const RankPath& path = paths.paths[i];
+    const TokenPattern& pattern = paths.patterns[path.pattern];
+    const TokenRange due = pattern.numbered(now);
+    if (due.empty()) continue;
+    PlannedRun run;
+    run.path = PathIndex(static_cast<std::uint32_t>(tables_->first_path[group_index.value()] + i));
+    run.source_rank = sources.source(run.path);
+    run.target_rank = target_ranks[path.target];
+    const RankPath::Candidate& from = path.candidates[sources.candidates_[run.path.value()]];
+    // About one run per part and tensor.
+    const std::size_t parts = 2 + (due.end - due.first) / pattern.source_page_tokens +
+                              (due.end - due.first) / pattern.target_page_tokens;
+    const std::size_t needed = out.size() + parts * from.tensors.size();
+    if (needed > out.capacity()) out.reserve(std::max(needed, 2 * out.capacity()));
+    RunAppender(due, source_pages.by_group[group_index.value()],
+                target_pages.by_group[group_index.value()], out)
+        .append(from, run, TokenParts(pattern, pattern.numbered(tokens), due.first));
   }
-  const GroupPaths& group = tables_->groups[group_index.value()];
-  const std::vector<PageIndex>& source_table = source_pages.by_group[group_index.value()];
-  const std::vector<PageIndex>& target_table = target_pages.by_group[group_index.value()];
-  const TokenParts begin(sent, due.first, group.source_page_tokens, group.target_page_tokens);
+}
 
-  const auto append = [&](const RankPath& path, auto first_tensor, auto end_tensor) {
-    for (TokenParts part = begin; part.first() < due.end; part.next()) {
-      for (auto tensor = first_tensor; tensor != end_tensor; ++tensor) {
-        append_part(*tensor, path.source, path.target, part, due, source_table[part.source_entry()],
-                    target_table[part.target_entry()], out);
-      }
-    }
-  };
-  for (const RankPath& path : group.ranks) {
-    if (path.page_by_page) {
-      append(path, path.tensors.begin(), path.tensors.end());
-    } else {
-      for (auto tensor = path.tensors.begin(); tensor != path.tensors.end(); ++tensor) {
-        append(path, tensor, std::next(tensor));
-      }
-    }
+std::uint64_t TransferPlan::path_bytes(std::size_t group, const RankPath& path,
+                                       TokenRange sent) const {
+  const TokenPattern& pattern = tables_->groups[group].patterns[path.pattern];
+  std::uint64_t tokens = 0;
+  for (const auto& [length, times] :
+       part_lengths(pattern, crossing(source().groups[group], sent))) {
+    tokens += length * times;
   }
+  return tokens * path.bytes_per_token();
 }
 
 }  // namespace kvrail

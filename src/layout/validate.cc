@@ -6,6 +6,7 @@
 
 #include "kvrail/kv_layout.h"
 #include "layout/checked_math.h"
+#include "layout/context_checks.h"
 #include "layout/rank_checks.h"
 #include "layout/refuse.h"
 
@@ -53,6 +54,23 @@ void check_tensors(std::size_t g, const CacheGroup& group) {
   }
 }
 
+void check_kind(std::size_t g, const CacheGroup& group) {
+  const std::string field = fmt::format("groups[{}]", g);
+  check_range(field + ".cp_ranks", group.cp_ranks, 1, kMaxRanks);
+  check_range(field + ".cp_interleave_tokens", group.cp_interleave_tokens, 1, kMaxPageTokens);
+  switch (group.kind) {
+    case CacheKind::kTokens:
+      return;
+    case CacheKind::kState:
+      check_range(field + ".page_tokens of a state", group.page_tokens, 1, 1);
+      check_range(field + ".cp_ranks of a state", group.cp_ranks, 1, 1);
+      check_range(field + ".window_tokens of a state", group.window_tokens, 0, 0);
+      return;
+  }
+  refuse("{}.kind is {}, which is neither tokens nor state", field,
+         static_cast<unsigned>(group.kind));
+}
+
 void check_groups(const KvLayout& layout) {
   check_range("groups.size", layout.groups.size(), 1, kMaxCacheGroups);
   std::vector<bool> has_group(layout.layer_count, false);
@@ -61,6 +79,7 @@ void check_groups(const KvLayout& layout) {
     check_name(fmt::format("groups[{}].name", g), group.name);
     check_range(fmt::format("groups[{}].page_tokens", g), group.page_tokens, 1, kMaxPageTokens);
     check_range(fmt::format("groups[{}].page_count", g), group.page_count, 1, UINT32_MAX);
+    check_kind(g, group);
     check_tensors(g, group);
     check_range(fmt::format("groups[{}].layers.size", g), group.layers.size(), 1,
                 layout.layer_count);
@@ -78,23 +97,6 @@ void check_groups(const KvLayout& layout) {
   }
 }
 
-void check_context(const KvLayout& layout) {
-  const ContextLayout& context = *layout.context;
-  check_range("context.slot_count", context.slot_count, 1, UINT32_MAX);
-  check_range("context.slot_bytes", context.slot_bytes, 1, kMaxContextSlotBytes);
-  check_range("context.slot_stride_bytes", context.slot_stride_bytes, context.slot_bytes,
-              UINT64_MAX);
-  check_range("context.rank", context.rank.value(), 0, layout.ranks.size() - 1);
-  const auto span = checked_product(context.slot_count - 1, context.slot_stride_bytes);
-  const auto last = span ? checked_add(context.base_offset_bytes, *span) : std::nullopt;
-  const auto end = last ? checked_add(*last, context.slot_bytes) : std::nullopt;
-  if (!end) {
-    refuse("context: {} slots of stride {} from {} on exceed 64 bits", context.slot_count,
-           context.slot_stride_bytes, context.base_offset_bytes);
-  }
-  check_no_pages_in(layout, context.region, context.base_offset_bytes, *end);
-}
-
 }  // namespace
 
 void validate(const KvLayout& layout) {
@@ -103,9 +105,7 @@ void validate(const KvLayout& layout) {
   check_groups(layout);
   check_range("ranks.size", layout.ranks.size(), 1, kMaxRanks);
   check_ranks(layout);
-  if (layout.context) {
-    check_context(layout);
-  }
+  check_contexts(layout);
 }
 
 }  // namespace kvrail

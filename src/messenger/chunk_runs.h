@@ -19,7 +19,8 @@ class ChunkRuns {
   // Valid until the next call.
   const std::vector<PlannedRun>& runs(const TransferPlan& plan, CacheGroupIndex group,
                                       TokenRange sent, TokenRange finished,
-                                      const RequestPages& source, const RequestPages& target) {
+                                      const SourceChoice& sources, const RequestPages& source,
+                                      const RequestPages& target) {
     Group& cached = groups_[group.value()];
     for (const Chunk& chunk : cached.chunks) {
       if (chunk.finished == finished) return chunk.runs;
@@ -28,7 +29,7 @@ class ChunkRuns {
     cached.next = (cached.next + 1) % cached.chunks.size();
     chunk.finished = finished;
     chunk.runs.clear();
-    plan.append_runs(group, sent, finished, source, target, chunk.runs);
+    plan.append_runs(group, sent, finished, sources, source, target, chunk.runs);
     return chunk.runs;
   }
 

@@ -198,7 +198,7 @@ void Handshake::import_regions(const std::vector<RegionEntry>& entries, Attached
       for (const TensorPlacement& placement : group.placements) import(placement.region);
     }
   }
-  if (layout.context) import(layout.context->region);
+  for (const ContextLayout& context : layout.contexts) import(context.region);
 }
 
 std::vector<RegionEntry> Handshake::regions_for(bool peer_prefills) const {

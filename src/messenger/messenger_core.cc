@@ -147,6 +147,7 @@ MessengerStats KvMessengerCore::stats() const {
     if (prefill_) {
       stats.requests_open += prefill_->open_count();
       stats.requests_released = prefill_->released_count();
+      stats.bytes_sent_by_rank = prefill_->sent_bytes();
     }
     if (decode_) {
       stats.requests_open += decode_->open_count();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "layout/token_pattern.h"
 #include "messenger/unit_counts.h"
 
 namespace kvrail {
@@ -32,12 +33,13 @@ PrefillSide::PrefillSide(TransferEngine& engine, ControlLoop& loop, const KvLayo
       peers_(peers),
       last_request_id_(last_request_id),
       group_of_layer_(groups_of_layers(layout)),
+      load_(std::make_shared<SourceLoad>(layout.ranks.size())),
       steps_(watcher, senders_, layout.layer_count) {}
 
 std::shared_ptr<RequestSender> PrefillSide::make_sender(std::string external_id) {
   const RequestId id(last_request_id_.fetch_add(1, std::memory_order_relaxed) + 1);
   SenderOwner& owner = *this;
-  return std::make_shared<RequestSender>(engine_, layout_, group_of_layer_, owner, id,
+  return std::make_shared<RequestSender>(engine_, layout_, group_of_layer_, *load_, owner, id,
                                          std::move(external_id));
 }
 
@@ -137,8 +139,18 @@ std::string PrefillSide::find_fault(const AttachedPeer& peer,
   if (message.context_slot && plan.context_units() == 0) {
     return "a context slot is wanted, and the prefill node's layout has none";
   }
-  for (const UnitsEntry& entry :
-       units_by_group(plan, message.sent, message.context_slot.has_value())) {
+  for (const CacheGroup& group : plan.source().groups) {
+    const TokenRange tokens = crossing(group, message.sent);
+    const std::uint64_t room = std::uint64_t{group.page_count} * group.page_tokens * group.cp_ranks;
+    if (!tokens.empty() && tokens.end - tokens.first > room) {
+      return fmt::format(
+          "{} tokens of cache group {} are wanted, and the prefill node has room for "
+          "{}",
+          tokens.end - tokens.first, group.name, room);
+    }
+  }
+  for (const UnitsEntry& entry : units_by_group(plan, message.pages.dp_rank, message.sent,
+                                                message.context_slot.has_value())) {
     const bool counted =
         std::any_of(message.counters.begin(), message.counters.end(),
                     [&entry](const CounterEntry& counter) { return counter.group == entry.group; });

@@ -14,6 +14,7 @@
 #include "messenger/peer_messages.h"
 #include "messenger/request_sender.h"
 #include "messenger/sender_table.h"
+#include "messenger/source_load.h"
 #include "messenger/step_dispatch.h"
 #include "wire/control_loop.h"
 #include "wire/message.h"
@@ -50,6 +51,8 @@ class PrefillSide final : private SenderOwner {
   // Source pages that the peer may still read are in use.
   bool has_open(PeerId peer) const { return senders_.has_open(peer); }
   std::size_t open_count() const { return senders_.open_count(); }
+  // What each rank has sent.
+  std::vector<std::uint64_t> sent_bytes() const { return load_->sent_bytes(); }
   std::uint64_t released_count() const { return released_.load(std::memory_order_relaxed); }
 
  private:
@@ -70,6 +73,7 @@ class PrefillSide final : private SenderOwner {
   PeerMessages& peers_;
   std::atomic<std::uint64_t>& last_request_id_;
   std::vector<CacheGroupIndex> group_of_layer_;
+  const std::shared_ptr<SourceLoad> load_;
   SenderTable senders_;
   StepDispatch steps_;
   std::atomic<std::uint64_t> released_{0};

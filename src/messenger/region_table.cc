@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "layout/row_strides.h"
+
 namespace kvrail {
 namespace {
 
@@ -22,12 +24,6 @@ void check_extent(const MemoryRegion& region, std::uint64_t end, DeviceGroupId g
                 fmt::format("{} end at byte {} of region {}, which has {}", what, end,
                             region.id().value(), region.size_bytes()));
   }
-}
-
-// One past the last byte of `count` pieces; validate() has seen that it does not overflow.
-std::uint64_t end_of(std::uint64_t base, std::uint64_t count, std::uint64_t stride,
-                     std::uint64_t size) {
-  return base + (count - 1) * stride + size;
 }
 
 }  // namespace
@@ -54,24 +50,21 @@ void RegionTable::check(const KvLayout& layout) const {
     for (std::size_t g = 0; g < layout.groups.size(); ++g) {
       const CacheGroup& group = layout.groups[g];
       for (const TensorPlacement& placement : rank.groups[g].placements) {
-        const TensorLayout& tensor = group.tensors[placement.tensor];
-        const std::string what = fmt::format("the pages of tensor {} of layer {} on rank {}",
-                                             tensor.name, placement.layer.value(), r);
-        const std::uint64_t page_bytes = std::uint64_t{group.page_tokens} *
-                                         rank.groups[g].heads[placement.tensor].count *
-                                         tensor.head_bytes;
-        check_extent(find(placement.region, what),
-                     end_of(placement.base_offset_bytes, group.page_count,
-                            placement.page_stride_bytes, page_bytes),
-                     rank.device_group, what);
+        const std::string what =
+            fmt::format("the pages of tensor {} of layer {} on rank {}",
+                        group.tensors[placement.tensor].name, placement.layer.value(), r);
+        const RowSeries rows = *rows_of(group, rank.groups[g].heads[placement.tensor], placement);
+        check_extent(find(placement.region, what), rows.end_bytes, rank.device_group, what);
       }
     }
   }
-  if (const auto& context = layout.context) {
-    check_extent(find(context->region, "the context slots"),
-                 end_of(context->base_offset_bytes, context->slot_count, context->slot_stride_bytes,
-                        context->slot_bytes),
-                 layout.ranks[context->rank.value()].device_group, "the context slots");
+  for (const ContextLayout& context : layout.contexts) {
+    // One past the last slot; validate() has seen that it does not overflow.
+    const std::uint64_t end = context.base_offset_bytes +
+                              (context.slot_count - 1) * context.slot_stride_bytes +
+                              context.slot_bytes;
+    check_extent(find(context.region, "the context slots"), end,
+                 layout.ranks[context.rank.value()].device_group, "the context slots");
   }
 }
 
@@ -82,7 +75,7 @@ std::vector<RegionEntry> RegionTable::entries(const KvLayout& layout) const {
       for (const TensorPlacement& placement : group.placements) named.insert(placement.region);
     }
   }
-  if (layout.context) named.insert(layout.context->region);
+  for (const ContextLayout& context : layout.contexts) named.insert(context.region);
   std::vector<RegionEntry> entries;
   entries.reserve(named.size());
   for (const RegionId id : named) {

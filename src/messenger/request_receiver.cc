@@ -38,7 +38,8 @@ void RequestReceiver::start() {
   message.payload = std::move(request_.payload);
   try {
     const bool context = request_.context_slot.has_value();
-    for (const UnitsEntry& entry : units_by_group(*peer_->receive, sent_, context)) {
+    for (const UnitsEntry& entry :
+         units_by_group(*peer_->receive, message.pages.dp_rank, sent_, context)) {
       const CounterId counter = environment_.engine.take_counter(peer_->id, entry.group);
       groups_.push_back({entry.group, counter, entry.units, 0, false});
       message.counters.push_back({entry.group, counter});
@@ -87,7 +88,8 @@ void RequestReceiver::on_counter(std::size_t index, const Status& status,
 
 void RequestReceiver::finish_ready() {
   const auto keep = shared_from_this();
-  report_.bytes = bytes_sent(*peer_->receive, sent_, request_.context_slot.has_value());
+  report_.bytes =
+      bytes_sent(*peer_->receive, request_.pages.dp_rank, sent_, request_.context_slot.has_value());
   release_counters();
   environment_.peers.send(peer_->id, ReceivedMessage{id_.value()});
   end(true);

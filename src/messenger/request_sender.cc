@@ -1,6 +1,7 @@
 #include "messenger/request_sender.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -23,11 +24,12 @@ Status as_loss(const AttachedPeer& peer, const Status& status) {
 }  // namespace
 
 RequestSender::RequestSender(TransferEngine& engine, const KvLayout& layout,
-                             const std::vector<CacheGroupIndex>& group_of_layer, SenderOwner& owner,
-                             RequestId id, std::string external_id)
+                             const std::vector<CacheGroupIndex>& group_of_layer, SourceLoad& load,
+                             SenderOwner& owner, RequestId id, std::string external_id)
     : engine_(engine),
       layout_(layout),
       group_of_layer_(group_of_layer),
+      load_(load),
       owner_(owner),
       id_(id),
       external_id_(std::move(external_id)),
@@ -43,6 +45,7 @@ void RequestSender::open(SendTarget target) {
   if (bound_) {
     try {
       check_source();
+      choose_sources();
     } catch (const Error& error) {
       fail_locked(Status(error.code(), error.what()), false);
     }
@@ -71,7 +74,15 @@ void RequestSender::bind(RequestPages pages, std::uint32_t cached_tokens,
     throw;
   }
   bound_ = true;
+  choose_sources();
   progress_.begin(cached_tokens);
+}
+
+// By those who have least to send now; both the pages and what is wanted of them are known.
+void RequestSender::choose_sources() {
+  if (!target_) return;
+  std::tie(sources_, share_) =
+      load_.choose(target_->peer->send->plan, pages_.dp_rank, target_->sent);
 }
 
 void RequestSender::check_source() const {
@@ -175,8 +186,8 @@ bool RequestSender::prepare_next() {
   const SendRoute& route = *target_->peer->send;
   if (const auto part = progress_.take()) {
     const CacheGroupIndex group = group_of_layer_[part->layer.value()];
-    const auto& runs =
-        chunk_runs_.runs(route.plan, group, target_->sent, part->tokens, pages_, target_->pages);
+    const auto& runs = chunk_runs_.runs(route.plan, group, target_->sent, part->tokens, sources_,
+                                        pages_, target_->pages);
     writes_.clear();
     route.writer.append(part->layer, runs, writes_);
     if (!writes_.empty()) {
@@ -187,7 +198,10 @@ bool RequestSender::prepare_next() {
   }
   if (target_->context_slot && context_ready_ && !context_sent_) {
     context_sent_ = true;
-    prepare(context_writes(route.plan, *context_slot_, *target_->context_slot), kNoPart);
+    for (RegionWrites& writes : context_writes(route.plan, pages_.dp_rank, *context_slot_,
+                                               target_->pages.dp_rank, *target_->context_slot)) {
+      prepare(std::move(writes), kNoPart);
+    }
     return true;
   }
   return false;
@@ -205,15 +219,15 @@ void RequestSender::prepare(RegionWrites writes, std::size_t part) {
   list.target = route.regions.at(writes.target_region);
   list.counter = counter->counter;
   list.runs = std::move(writes.runs);
-  due_.push_back(
-      {std::move(list), static_cast<std::size_t>(counter - target_->counters.begin()), part});
+  due_.push_back({std::move(list), writes.source_rank,
+                  static_cast<std::size_t>(counter - target_->counters.begin()), part});
 }
 
 Status RequestSender::submit(Due& due) {
   WriteCallback done = [self = shared_from_this(), gate = target_->peer->send->gate,
-                        group = due.target_group,
+                        source_rank = due.source_rank, group = due.target_group,
                         part = due.part](const Status& status, const WriteReport& report) {
-    self->on_written(group, part, status, report);
+    self->on_written(source_rank, group, part, status, report);
     gate->on_completion();
   };
   ++outstanding_;
@@ -222,8 +236,9 @@ Status RequestSender::submit(Due& due) {
   return status;
 }
 
-void RequestSender::on_written(std::size_t target_group, std::size_t part, const Status& status,
-                               const WriteReport& report) {
+void RequestSender::on_written(RankIndex source_rank, std::size_t target_group, std::size_t part,
+                               const Status& status, const WriteReport& report) {
+  load_.add_sent(source_rank, report.bytes_posted);
   const std::lock_guard lock(mutex_);
   --outstanding_;
   posted_[target_group].units += report.units_posted;
@@ -260,6 +275,8 @@ void RequestSender::end_if_done() {
   ended_ = true;
   pages_ = {};
   chunk_runs_ = ChunkRuns(0);
+  sources_ = {};
+  share_ = {};
   // A gate may still hold this sender, and the peer holds the gate.
   target_.reset();
   owner_.sender_ended(shared_from_this(), {status_, std::move(report_), posted_});

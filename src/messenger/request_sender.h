@@ -18,6 +18,7 @@
 #include "messenger/attached_peer.h"
 #include "messenger/chunk_runs.h"
 #include "messenger/layer_progress.h"
+#include "messenger/source_load.h"
 #include "wire/message.h"
 
 namespace kvrail {
@@ -66,8 +67,8 @@ class SenderOwner {
 class RequestSender : public std::enable_shared_from_this<RequestSender> {
  public:
   RequestSender(TransferEngine& engine, const KvLayout& layout,
-                const std::vector<CacheGroupIndex>& group_of_layer, SenderOwner& owner,
-                RequestId id, std::string external_id);
+                const std::vector<CacheGroupIndex>& group_of_layer, SourceLoad& load,
+                SenderOwner& owner, RequestId id, std::string external_id);
 
   RequestId id() const { return id_; }
   const std::string& external_id() const { return external_id_; }
@@ -98,6 +99,7 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   // A submission that is due.
   struct Due {
     WriteList list;
+    RankIndex source_rank;
     std::size_t target_group = 0;  // index into posted_
     std::size_t part = kNoPart;    // index into report_.layers
   };
@@ -107,8 +109,9 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   bool prepare_next();
   void prepare(RegionWrites writes, std::size_t part);
   Status submit(Due& due);
-  void on_written(std::size_t target_group, std::size_t part, const Status& status,
-                  const WriteReport& report);
+  void on_written(RankIndex source_rank, std::size_t target_group, std::size_t part,
+                  const Status& status, const WriteReport& report);
+  void choose_sources();
   void fail_locked(Status reason, bool told);
   void check_source() const;
   bool everything_sent() const;
@@ -118,6 +121,7 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   TransferEngine& engine_;
   const KvLayout& layout_;
   const std::vector<CacheGroupIndex>& group_of_layer_;
+  SourceLoad& load_;
   SenderOwner& owner_;
   const RequestId id_;
   const std::string external_id_;
@@ -132,6 +136,8 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   bool context_sent_ = false;
   bool received_ = false;
   LayerProgress progress_;
+  SourceChoice sources_;  // once it is open and bound
+  SourceLoad::Share share_;
   ChunkRuns chunk_runs_;
   std::deque<Due> due_;  // of one part, the rest of which the queue had no room for
   std::vector<RegionWrites> writes_;

@@ -5,15 +5,17 @@
 
 namespace kvrail {
 
-std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, TokenRange sent, bool context) {
+std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, DpRank target, TokenRange sent,
+                                       bool context) {
   std::map<DeviceGroupId, std::uint64_t> units;
-  const auto& ranks = plan.target().ranks;
-  const auto by_rank = plan.units_by_target_rank(sent);
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    units[ranks[rank].device_group] += by_rank[rank];
+  const KvLayout& layout = plan.target();
+  const auto by_rank = plan.units_by_target_rank(target, sent);
+  for (std::size_t rank = 0; rank < layout.ranks.size(); ++rank) {
+    units[layout.ranks[rank].device_group] += by_rank[rank];
   }
-  if (context && plan.target().context) {
-    units[ranks[plan.target().context->rank.value()].device_group] += plan.context_units();
+  for (const ContextLayout& slots : layout.contexts) {
+    const RankLayout& rank = layout.ranks[slots.rank.value()];
+    if (context && rank.dp_rank == target) units[rank.device_group] += plan.context_units();
   }
   std::vector<UnitsEntry> entries;
   for (const auto& [group, count] : units) {
@@ -22,20 +24,14 @@ std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, TokenRange sent
   return entries;
 }
 
-std::uint64_t bytes_sent(const TransferPlan& plan, TokenRange sent, bool context) {
+std::uint64_t bytes_sent(const TransferPlan& plan, DpRank target, TokenRange sent, bool context) {
   const KvLayout& layout = plan.target();
-  std::uint64_t token_bytes = 0;
-  for (const RankLayout& rank : layout.ranks) {
-    for (std::size_t group = 0; group < layout.groups.size(); ++group) {
-      const auto& tensors = layout.groups[group].tensors;
-      for (const TensorPlacement& placement : rank.groups[group].placements) {
-        token_bytes += std::uint64_t{rank.groups[group].heads[placement.tensor].count} *
-                       tensors[placement.tensor].head_bytes;
-      }
-    }
+  std::uint64_t bytes = plan.bytes(sent);
+  for (const ContextLayout& slots : layout.contexts) {
+    const bool filled = context && layout.ranks[slots.rank.value()].dp_rank == target;
+    if (filled) bytes += slots.slot_bytes;
   }
-  const std::uint64_t tokens = sent.empty() ? 0 : sent.end - sent.first;
-  return tokens * token_bytes + (context && layout.context ? layout.context->slot_bytes : 0);
+  return bytes;
 }
 
 }  // namespace kvrail

@@ -8,11 +8,12 @@
 
 namespace kvrail {
 
-// Units that arrive on each device group of the target for the tokens `sent` and, if wanted, one
-// context slot; groups without any are left out. In order of the groups.
-std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, TokenRange sent, bool context);
+// Units that arrive on each device group of the target's data-parallel rank for the tokens `sent`
+// and, if wanted, a context slot; groups without any are left out. In order of the groups.
+std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, DpRank target, TokenRange sent,
+                                       bool context);
 
 // The bytes that those units fill.
-std::uint64_t bytes_sent(const TransferPlan& plan, TokenRange sent, bool context);
+std::uint64_t bytes_sent(const TransferPlan& plan, DpRank target, TokenRange sent, bool context);
 
 }  // namespace kvrail

@@ -18,7 +18,7 @@ constexpr flatbuffers::uoffset_t kMaxDepth = 5;
 // More than message_limits.h allows for one message in all.
 constexpr flatbuffers::uoffset_t kMaxTables = 128u << 10;
 static_assert(kMaxTables > kMaxRegions + std::size_t{kMaxCacheGroups} * (1 + kMaxTensors) +
-                               std::size_t{kMaxRanks} * (1 + kMaxCacheGroups) + 16);
+                               std::size_t{kMaxRanks} * (2 + kMaxCacheGroups) + 16);
 static_assert(static_cast<std::size_t>(wire::Body::MAX) == std::variant_size_v<Message>);
 
 AuthScheme read_auth(FieldReader& reader, wire::Auth auth) {
@@ -117,6 +117,7 @@ Message read(FieldReader& reader, const wire::PrefillRequest& m) {
   result.prompt_tokens = m.prompt_tokens();
   const wire::TokenRange& sent = reader.required(m.sent(), "sent");
   result.sent = {.first = sent.first(), .end = sent.end()};
+  result.pages.dp_rank = DpRank(m.dp_rank());
   result.pages.by_group = reader.tables<std::vector<PageIndex>>(
       m.pages(), "pages", kMaxCacheGroups, [&](const wire::PageTable& table) {
         return reader.ids<PageIndex>(table.pages(), "pages.pages", kMaxPagesPerRequest);

@@ -69,7 +69,7 @@ class BodyWriter {
     flatbuffers::Optional<std::uint32_t> slot;
     if (m.context_slot) slot = m.context_slot->value();
     return wire::CreatePrefillRequest(builder_, m.wire_id, external_id, m.prompt_tokens, &sent,
-                                      pages, slot, counters, payload)
+                                      m.pages.dp_rank.value(), pages, slot, counters, payload)
         .Union();
   }
   Offset<void> operator()(const PrefillRejectMessage& m) {

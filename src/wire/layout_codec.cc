@@ -14,6 +14,20 @@ wire::Order to_wire(PageOrder order) {
   return order == PageOrder::kHnd ? wire::Order::hnd : wire::Order::nhd;
 }
 
+wire::Kind to_wire(CacheKind kind) {
+  return kind == CacheKind::kTokens ? wire::Kind::tokens : wire::Kind::state;
+}
+
+CacheKind from_wire(FieldReader& reader, wire::Kind kind) {
+  switch (kind) {
+    case wire::Kind::tokens:
+      return CacheKind::kTokens;
+    case wire::Kind::state:
+      return CacheKind::kState;
+  }
+  reader.fail("layout.groups.kind is neither tokens nor state");
+}
+
 PageOrder from_wire(FieldReader& reader, wire::Order order) {
   switch (order) {
     case wire::Order::hnd:
@@ -38,8 +52,9 @@ Offset<wire::CacheGroup> write_group(FlatBufferBuilder& builder, const CacheGrou
   const auto name = builder.CreateString(group.name);
   const auto tensor_vector = builder.CreateVector(tensors);
   const auto layer_vector = builder.CreateVector(layers);
-  return wire::CreateCacheGroup(builder, name, group.page_tokens, group.page_count, tensor_vector,
-                                layer_vector);
+  return wire::CreateCacheGroup(builder, name, to_wire(group.kind), group.page_tokens,
+                                group.page_count, group.window_tokens, group.cp_ranks,
+                                group.cp_interleave_tokens, tensor_vector, layer_vector);
 }
 
 Offset<wire::RankGroup> write_rank_group(FlatBufferBuilder& builder, const RankGroup& group) {
@@ -50,7 +65,8 @@ Offset<wire::RankGroup> write_rank_group(FlatBufferBuilder& builder, const RankG
   placements.reserve(group.placements.size());
   for (const TensorPlacement& placement : group.placements) {
     placements.emplace_back(placement.layer.value(), placement.tensor, placement.region.value(),
-                            placement.base_offset_bytes, placement.page_stride_bytes);
+                            placement.base_offset_bytes, placement.page_stride_bytes,
+                            placement.head_stride_bytes, placement.token_stride_bytes);
   }
   const auto head_vector = builder.CreateVectorOfStructs(heads);
   const auto placement_vector = builder.CreateVectorOfStructs(placements);
@@ -62,15 +78,19 @@ Offset<wire::Rank> write_rank(FlatBufferBuilder& builder, const RankLayout& rank
   groups.reserve(rank.groups.size());
   for (const RankGroup& group : rank.groups) groups.push_back(write_rank_group(builder, group));
   const auto group_vector = builder.CreateVector(groups);
-  return wire::CreateRank(builder, rank.tp_rank, rank.pp_rank, rank.cp_rank, rank.replica_set,
-                          rank.device_group.value(), group_vector);
+  return wire::CreateRank(builder, rank.dp_rank.value(), rank.tp_rank, rank.pp_rank, rank.cp_rank,
+                          rank.replica_set, rank.device_group.value(), group_vector);
 }
 
 CacheGroup read_group(FieldReader& reader, const wire::CacheGroup& group) {
   CacheGroup result;
   result.name = reader.text(group.name(), "layout.groups.name", kMaxNameBytes);
+  result.kind = from_wire(reader, group.kind());
   result.page_tokens = group.page_tokens();
   result.page_count = group.page_count();
+  result.window_tokens = group.window_tokens();
+  result.cp_ranks = group.cp_ranks();
+  result.cp_interleave_tokens = group.cp_interleave_tokens();
   result.tensors = reader.tables<TensorLayout>(
       group.tensors(), "layout.groups.tensors", kMaxTensors, [&](const wire::Tensor& t) {
         return TensorLayout{
@@ -95,13 +115,16 @@ RankGroup read_rank_group(FieldReader& reader, const wire::RankGroup& group) {
                                .tensor = p.tensor(),
                                .region = RegionId(p.region()),
                                .base_offset_bytes = p.base_offset_bytes(),
-                               .page_stride_bytes = p.page_stride_bytes()};
+                               .page_stride_bytes = p.page_stride_bytes(),
+                               .head_stride_bytes = p.head_stride_bytes(),
+                               .token_stride_bytes = p.token_stride_bytes()};
       });
   return result;
 }
 
 RankLayout read_rank(FieldReader& reader, const wire::Rank& rank) {
-  return {.tp_rank = rank.tp_rank(),
+  return {.dp_rank = DpRank(rank.dp_rank()),
+          .tp_rank = rank.tp_rank(),
           .pp_rank = rank.pp_rank(),
           .cp_rank = rank.cp_rank(),
           .replica_set = rank.replica_set(),
@@ -120,16 +143,19 @@ Offset<wire::Layout> write_layout(FlatBufferBuilder& builder, const KvLayout& la
   std::vector<Offset<wire::Rank>> ranks;
   ranks.reserve(layout.ranks.size());
   for (const RankLayout& rank : layout.ranks) ranks.push_back(write_rank(builder, rank));
-  Offset<wire::ContextLayout> context;
-  if (layout.context) {
-    const ContextLayout& c = *layout.context;
-    context = wire::CreateContextLayout(builder, c.slot_count, c.slot_bytes, c.slot_stride_bytes,
-                                        c.rank.value(), c.region.value(), c.base_offset_bytes);
+  std::vector<Offset<wire::ContextLayout>> contexts;
+  contexts.reserve(layout.contexts.size());
+  for (const ContextLayout& c : layout.contexts) {
+    contexts.push_back(wire::CreateContextLayout(builder, c.slot_count, c.slot_bytes,
+                                                 c.slot_stride_bytes, c.rank.value(),
+                                                 c.region.value(), c.base_offset_bytes));
   }
   const auto model = builder.CreateString(layout.model);
   const auto group_vector = builder.CreateVector(groups);
   const auto rank_vector = builder.CreateVector(ranks);
-  return wire::CreateLayout(builder, model, layout.layer_count, group_vector, rank_vector, context);
+  const auto context_vector = builder.CreateVector(contexts);
+  return wire::CreateLayout(builder, model, layout.layer_count, group_vector, rank_vector,
+                            context_vector);
 }
 
 KvLayout read_layout(FieldReader& reader, const wire::Layout* layout) {
@@ -143,14 +169,15 @@ KvLayout read_layout(FieldReader& reader, const wire::Layout* layout) {
   result.ranks =
       reader.tables<RankLayout>(from.ranks(), "layout.ranks", kMaxRanks,
                                 [&](const wire::Rank& rank) { return read_rank(reader, rank); });
-  if (const wire::ContextLayout* c = from.context()) {
-    result.context = ContextLayout{.slot_count = c->slot_count(),
-                                   .slot_bytes = c->slot_bytes(),
-                                   .slot_stride_bytes = c->slot_stride_bytes(),
-                                   .rank = RankIndex(c->rank()),
-                                   .region = RegionId(c->region()),
-                                   .base_offset_bytes = c->base_offset_bytes()};
-  }
+  result.contexts = reader.tables<ContextLayout>(
+      from.contexts(), "layout.contexts", kMaxRanks, [](const wire::ContextLayout& c) {
+        return ContextLayout{.slot_count = c.slot_count(),
+                             .slot_bytes = c.slot_bytes(),
+                             .slot_stride_bytes = c.slot_stride_bytes(),
+                             .rank = RankIndex(c.rank()),
+                             .region = RegionId(c.region()),
+                             .base_offset_bytes = c.base_offset_bytes()};
+      });
   return result;
 }
 

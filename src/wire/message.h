@@ -22,7 +22,7 @@ namespace kvrail {
 // Requests are named by the decode node's RequestId value ("wire id"): unique within one control
 // stream, which is one incarnation of both nodes.
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 enum class AuthScheme : std::uint8_t { kNone = 0 };
 

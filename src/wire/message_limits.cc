@@ -89,6 +89,9 @@ std::string layout_fault(const KvLayout& layout) {
     fault = size_fault("layout.groups", layout.groups.size(), kMaxCacheGroups, "entries");
   }
   if (fault.empty()) fault = size_fault("layout.ranks", layout.ranks.size(), kMaxRanks, "entries");
+  if (fault.empty()) {
+    fault = size_fault("layout.contexts", layout.contexts.size(), kMaxRanks, "entries");
+  }
   if (!fault.empty()) return fault;
   for (const CacheGroup& group : layout.groups) {
     if (fault = group_fault(group, entries); !fault.empty()) return fault;
@@ -177,5 +180,6 @@ struct FaultFinder {
 }  // namespace
 
 std::string find_fault(const Message& message) { return std::visit(FaultFinder{}, message); }
+std::string find_fault(const KvLayout& layout) { return layout_fault(layout); }
 
 }  // namespace kvrail

@@ -28,5 +28,7 @@ inline constexpr std::uint32_t kMaxCounterValue = (1u << 20) - 1;  // of a Count
 // one device group, a range of tokens beyond the prompt, ...), as text that begins with the field;
 // empty when there is none.
 std::string find_fault(const Message& message);
+// The same for a layout by itself.
+std::string find_fault(const KvLayout& layout);
 
 }  // namespace kvrail

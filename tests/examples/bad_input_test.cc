@@ -76,9 +76,9 @@ TEST(BadInput, LayoutsThatDiffer) {
   EXPECT_THAT(refusal({"--role", "decode", "--model", "DeepSeek-R1", "--connect",
                        listening->at("address").get<std::string>()}),
               AllOf(HasSubstr("DeepSeek-R1"), HasSubstr("SmolLM2-135M")));
-  EXPECT_THAT(refusal({"--role", "decode", "--page-tokens", "32", "--connect",
+  EXPECT_THAT(refusal({"--role", "decode", "--context-bytes", "32", "--connect",
                        listening->at("address").get<std::string>()}),
-              AllOf(HasSubstr("page_tokens is 64"), HasSubstr("32 at the target")));
+              HasSubstr("context"));
 }
 
 TEST(BadInput, ModelFileWithoutAKey) {
@@ -111,7 +111,7 @@ TEST(BadInput, PromptThatOnlyTheDecodePoolHolds) {
   ExampleProcess decode(
       with(kSmall, {"--role", "decode", "--connect", listening->at("address").get<std::string>()}));
   EXPECT_EQ(decode.wait(), 1) << decode.said();
-  EXPECT_THAT(decode.said(), AllOf(HasSubstr("pool has 1"), HasSubstr("--pool-pages")));
+  EXPECT_THAT(decode.said(), HasSubstr("the prefill node has room for 64"));
 }
 
 TEST(BadInput, TraceLineThatIsNotJson) {
@@ -133,8 +133,13 @@ TEST(BadInput, OptionsThatDoNotGoTogether) {
   EXPECT_THAT(refusal({"--no-such-option"}), HasSubstr("--no-such-option"));
 }
 
-TEST(BadInput, MoreRanksThanTheHeadsCanBeSharedBy) {
-  EXPECT_THAT(refusal({"--tp", "2"}), HasSubstr("3 KV heads"));
+TEST(BadInput, ShardingThatTheModelDoesNotAllow) {
+  EXPECT_THAT(refusal({"--tp", "2"}),
+              AllOf(HasSubstr("tensor_parallel is 2"), HasSubstr("3 heads")));
+  EXPECT_THAT(refusal({"--decode-tp", "5"}), HasSubstr("tensor_parallel is 5"));
+  EXPECT_THAT(refusal({"--pp", "31"}),
+              AllOf(HasSubstr("pipeline_parallel is 31"), HasSubstr("30")));
+  EXPECT_THAT(refusal({"--layout", "dhn"}), AllOf(HasSubstr("--layout"), HasSubstr("hnd")));
 }
 
 }  // namespace

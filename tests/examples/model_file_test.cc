@@ -96,7 +96,9 @@ TEST_F(ModelFile, NamesTheValueThatIsOutOfRange) {
   for (const json& value : {json(0), json(-1), json(1.5), json("30"), json(1u << 30)}) {
     json config = kGrouped;
     config["num_hidden_layers"] = value;
-    EXPECT_THAT(error_of(config.dump()), HasSubstr("\"num_hidden_layers\" must be")) << value;
+    EXPECT_THAT(error_of(config.dump()),
+                testing::ContainsRegex("\"num_hidden_layers\" is .* but must be"))
+        << value;
   }
   json config = kGrouped;
   config["torch_dtype"] = "int3";
@@ -106,7 +108,7 @@ TEST_F(ModelFile, NamesTheValueThatIsOutOfRange) {
 TEST_F(ModelFile, NamesAFileThatHoldsSomethingElse) {
   EXPECT_THAT(error_of("<html>"), HasSubstr("is not JSON"));
   EXPECT_THAT(error_of("[]"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(error_of(R"({"text_config": 3})"), HasSubstr("\"text_config\" is not"));
+  EXPECT_THAT(error_of(R"({"text_config": 3})"), HasSubstr("\"text_config\" is 3"));
 }
 
 TEST(Models, AreBuiltInOrFiles) {

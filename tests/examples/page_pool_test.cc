@@ -5,8 +5,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "support/prompt_pages.h"
-
 namespace mock_engine {
 namespace {
 
@@ -85,49 +83,15 @@ TEST(PagePool, PublishesOnlyPagesInUse) {
   EXPECT_THROW(pool.publish(PageIndex(0), 1), std::logic_error);
 }
 
-Prompt prompt_of(std::uint32_t tokens, std::vector<std::uint64_t> blocks) {
-  return Prompt("r", tokens, 16, std::move(blocks));
-}
-
-TEST(PromptPages, TakesTheCachedFrontAndNewPagesBehindIt) {
-  constexpr std::uint32_t kPageTokens = 8;
-  PagePool pool(10);
-  const Prompt first = prompt_of(33, {1, 2, 3});
-  const auto mine = take_pages(first, pool, kPageTokens);
-  ASSERT_TRUE(mine);
-  EXPECT_EQ(mine->cached_tokens, 0u);
-  ASSERT_EQ(mine->pages.size(), 5u);
-  for (std::uint32_t page = 0; page < 4; ++page) {
-    pool.publish(mine->pages[page], first.page_key(page, kPageTokens));
-  }
-
-  const auto same = take_pages(prompt_of(33, {1, 2, 3}), pool, kPageTokens);
-  ASSERT_TRUE(same);
-  EXPECT_EQ(same->cached_tokens, 32u);
-  EXPECT_NE(same->pages.back(), mine->pages.back());
-
-  const auto half = take_pages(prompt_of(32, {1, 9}), pool, kPageTokens);
-  ASSERT_TRUE(half);
-  EXPECT_EQ(half->cached_tokens, 16u);
-  EXPECT_EQ(half->pages[1], mine->pages[1]);
-
-  EXPECT_FALSE(take_pages(prompt_of(64, {1, 2, 3, 4}), pool, kPageTokens));
-  pool.release(mine->pages);
-  pool.release(same->pages);
-  pool.release(half->pages);
-  EXPECT_EQ(pool.available(), 10u) << "a refused prompt keeps no page";
-}
-
-TEST(PromptPages, NeverTakesThePageOfTheLastTokenFromTheCache) {
+TEST(PagePool, GivesOutACertainPageIfItIsFree) {
   PagePool pool(4);
-  const Prompt prompt = prompt_of(16, {1});
-  const auto first = take_pages(prompt, pool, 8);
-  for (std::uint32_t page = 0; page < 2; ++page) {
-    pool.publish(first->pages[page], prompt.page_key(page, 8));
-  }
-  const auto second = take_pages(prompt, pool, 8);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->cached_tokens, 8u);
+  EXPECT_TRUE(pool.take_free(PageIndex(2)));
+  EXPECT_FALSE(pool.take_free(PageIndex(2)));
+  EXPECT_FALSE(pool.take_free(PageIndex(4))) << "there is none";
+  EXPECT_EQ(pool.available(), 3u);
+  const PageIndex page(2);
+  pool.release({&page, 1});
+  EXPECT_TRUE(pool.is_free(page));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ PrefillJob job_of(std::uint64_t id, std::uint32_t prompt_tokens, std::uint32_t c
   job.id = RequestId(id);
   job.prompt = std::make_shared<const Prompt>("r", prompt_tokens, prompt_tokens,
                                               std::vector<std::uint64_t>{id});
-  job.pages = PageTable(job.prompt->pages(16));
-  job.cached_tokens = job.next_token = cached_tokens;
+  job.held = Holding{{{PageTable(job.prompt->pages(16))}, {}}, {}, cached_tokens};
+  job.next_token = cached_tokens;
   return job;
 }
 
@@ -37,7 +37,7 @@ TEST(Batching, FillsAStepFromSeveralRequests) {
 
 TEST(Batching, LeavesOutRequestsThatAreNotToBeComputed) {
   PrefillJob waiting = job_of(1, 50);
-  waiting.pages.clear();
+  waiting.held.reset();
   PrefillJob cancelled = job_of(2, 50);
   cancelled.cancelled = true;
   PrefillJob released = job_of(3, 50);
@@ -45,19 +45,6 @@ TEST(Batching, LeavesOutRequestsThatAreNotToBeComputed) {
   PrefillJob cached = job_of(4, 33, 32);
   PrefillJob* jobs[] = {&waiting, &cancelled, &released, &cached};
   EXPECT_TRUE(form_chunks(jobs, 1000).empty());
-}
-
-TEST(PrefixCache, GetsThePagesThatAPassHasFilled) {
-  PagePool pool(4);
-  PrefillJob job = job_of(1, 64);
-  job.pages = *pool.allocate(4);
-  publish(job, 40, pool, 16);
-  EXPECT_TRUE(pool.find(job.prompt->page_key(0, 16)));
-  EXPECT_TRUE(pool.find(job.prompt->page_key(1, 16)));
-  EXPECT_FALSE(pool.find(job.prompt->page_key(2, 16)));
-  publish(job, 63, pool, 16);
-  EXPECT_TRUE(pool.find(job.prompt->page_key(2, 16)));
-  EXPECT_FALSE(pool.find(job.prompt->page_key(3, 16))) << "its last token is not computed here";
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ Event received(const std::string& id, std::int64_t first_ns, std::int64_t last_n
           {"cached_tokens", 0},
           {"bytes", 1000},
           {"units", 4},
+          {"pages", 4},
           {"requested_ns", first_ns - 10},
           {"first_arrival_ns", first_ns},
           {"last_arrival_ns", last_ns},
@@ -72,6 +73,28 @@ TEST(Summary, JoinsBothHalves) {
   const std::string table = to_table(json);
   EXPECT_THAT(table, HasSubstr("over tcp"));
   EXPECT_THAT(table, HasSubstr("4 of 4"));
+}
+
+TEST(Summary, SaysHowEvenlyRailsAndRanksWereUsed) {
+  const auto rail = [](const char* provider, int bytes) {
+    return Event{{"provider", provider}, {"device_group", 0}, {"rail", 0}, {"bytes", bytes}};
+  };
+  Summary summary;
+  summary.add(received("a", 1100, 3000));
+  summary.add(sent("a"));
+  summary.add({{"event", "traffic"},
+               {"role", "prefill"},
+               {"runs", 8},
+               {"rails", {rail("tcp", 300), rail("tcp", 100), rail("tcp", 0), rail("shm", 0)}},
+               {"bytes_by_rank", {100, 300}}});
+  const Event json = summary.to_json(1);
+  EXPECT_DOUBLE_EQ(json.at("writes_per_page"), 0.5);
+  EXPECT_EQ(json.at("runs"), 8);
+  EXPECT_EQ(json.at("rails"), 3) << "shm was not used";
+  EXPECT_EQ(json.at("rails_used"), 2);
+  EXPECT_DOUBLE_EQ(json.at("rail_bytes_max_over_mean"), 300.0 / (400.0 / 3));
+  EXPECT_DOUBLE_EQ(json.at("source_rank_bytes_max_over_mean"), 1.5);
+  EXPECT_THAT(to_table(json), HasSubstr("0.500 (2.000 before merging)"));
 }
 
 TEST(Summary, SaysOfAHalfWhatItKnows) {

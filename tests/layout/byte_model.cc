@@ -1,85 +1,110 @@
 #include "layout/byte_model.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <utility>
 
 namespace kvrail {
 namespace {
 
-// Where byte `byte` of (token, head) of a placement is. `head` counts over the whole model.
-Address address_of(const CacheGroup& group, const RankGroup& held, const TensorPlacement& placement,
-                   const std::vector<PageIndex>& table, std::uint32_t token, std::uint32_t head,
-                   std::uint32_t byte) {
+struct Strides {
+  std::uint64_t page;
+  std::uint64_t head;
+  std::uint64_t token;
+};
+
+Strides strides_of(const CacheGroup& group, HeadRange heads, const TensorPlacement& placement) {
   const TensorLayout& tensor = group.tensors[placement.tensor];
-  const HeadRange& heads = held.heads[placement.tensor];
-  const std::uint64_t page = table[token / group.page_tokens].value();
-  const std::uint64_t slot = token % group.page_tokens;
-  const std::uint64_t local_head = head - heads.first;
-  const std::uint64_t cell = tensor.order == PageOrder::kHnd ? local_head * group.page_tokens + slot
-                                                             : slot * heads.count + local_head;
-  return {placement.region.value(), placement.base_offset_bytes +
-                                        page * placement.page_stride_bytes +
-                                        cell * tensor.head_bytes + byte};
-}
-
-const TensorPlacement& matching(const RankGroup& held, const TensorPlacement& wanted) {
-  for (const TensorPlacement& placement : held.placements) {
-    if (placement.layer == wanted.layer && placement.tensor == wanted.tensor) {
-      return placement;
-    }
+  Strides strides{placement.page_stride_bytes, placement.head_stride_bytes,
+                  placement.token_stride_bytes};
+  if (strides.head == 0) {
+    strides.head = tensor.order == PageOrder::kHnd
+                       ? std::uint64_t{group.page_tokens} * tensor.head_bytes
+                       : tensor.head_bytes;
   }
-  ADD_FAILURE() << "no placement of layer " << wanted.layer.value();
-  return wanted;
-}
-
-// Of bytes in one page on either side: the number of ranges that are contiguous on both.
-std::uint64_t contiguous_ranges(std::vector<std::pair<Address, Address>> bytes) {
-  std::sort(bytes.begin(), bytes.end());
-  std::uint64_t ranges = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const bool continues = i > 0 && bytes[i].first.offset == bytes[i - 1].first.offset + 1 &&
-                           bytes[i].second.offset == bytes[i - 1].second.offset + 1;
-    ranges += continues ? 0 : 1;
+  if (strides.token == 0) {
+    strides.token = tensor.order == PageOrder::kHnd
+                        ? tensor.head_bytes
+                        : std::uint64_t{heads.count} * tensor.head_bytes;
   }
-  return ranges;
+  return strides;
 }
 
 }  // namespace
 
-ByteModel model_of(const KvLayout& source, const KvLayout& target, TokenRange sent,
-                   const RequestPages& source_pages, const RequestPages& target_pages) {
-  ByteModel model;
-  model.units.resize(target.ranks.size());
-  for (std::size_t r = 0; r < target.ranks.size(); ++r) {
-    for (std::size_t g = 0; g < target.groups.size(); ++g) {
-      const CacheGroup& group = target.groups[g];
-      const RankGroup& sends = source.ranks[r].groups[g];
-      const RankGroup& takes = target.ranks[r].groups[g];
-      for (const TensorPlacement& to : takes.placements) {
-        const TensorPlacement& from = matching(sends, to);
-        const HeadRange& heads = takes.heads[to.tensor];
-        std::map<std::uint32_t, std::vector<std::pair<Address, Address>>> by_page;
-        for (std::uint32_t token = sent.first; token < sent.end; ++token) {
-          for (std::uint32_t head = heads.first; head < heads.first + heads.count; ++head) {
-            for (std::uint32_t byte = 0; byte < group.tensors[to.tensor].head_bytes; ++byte) {
-              const Address read = address_of(source.groups[g], sends, from,
-                                              source_pages.by_group[g], token, head, byte);
-              const Address written =
-                  address_of(group, takes, to, target_pages.by_group[g], token, head, byte);
-              EXPECT_TRUE(model.bytes.emplace(written, ExpectedByte{read, token}).second);
-              by_page[token / group.page_tokens].emplace_back(read, written);
-            }
+TokenRange crossing_tokens(const CacheGroup& group, TokenRange sent) {
+  if (group.kind == CacheKind::kState || sent.first >= sent.end) return {};
+  TokenRange tokens = sent;
+  while (group.window_tokens != 0 && tokens.end - tokens.first > group.window_tokens) {
+    ++tokens.first;
+  }
+  return tokens;
+}
+
+std::optional<std::uint32_t> local_token(const CacheGroup& group, std::uint32_t cp_rank,
+                                         std::uint32_t token) {
+  if (group.cp_ranks == 1) return token;
+  std::optional<std::uint32_t> number;
+  std::uint32_t count = 0;
+  for (std::uint32_t t = 0; t <= token; ++t) {
+    number.reset();
+    if (t / group.cp_interleave_tokens % group.cp_ranks == cp_rank) number = count++;
+  }
+  return number;
+}
+
+std::vector<HeldByte> held_bytes(const KvLayout& layout, std::size_t rank_index, TokenRange tokens,
+                                 const RequestPages& pages) {
+  std::vector<HeldByte> bytes;
+  const RankLayout& rank = layout.ranks[rank_index];
+  if (rank.dp_rank != pages.dp_rank || tokens.first >= tokens.end) return bytes;
+  for (std::uint32_t g = 0; g < layout.groups.size(); ++g) {
+    const CacheGroup& group = layout.groups[g];
+    const bool state = group.kind == CacheKind::kState;
+    const std::uint32_t first = state ? 0 : tokens.first;
+    const std::uint32_t end = state ? 1 : tokens.end;
+    for (std::uint32_t token = first; token < end; ++token) {
+      const auto local = state ? std::optional(0u) : local_token(group, rank.cp_rank, token);
+      if (!local) continue;
+      const std::uint32_t entry = *local / group.page_tokens;
+      const std::uint64_t page = pages.by_group[g].at(entry).value();
+      for (const TensorPlacement& placement : rank.groups[g].placements) {
+        const HeadRange heads = rank.groups[g].heads[placement.tensor];
+        const Strides strides = strides_of(group, heads, placement);
+        for (std::uint32_t head = 0; head < heads.count; ++head) {
+          const std::uint64_t row = placement.base_offset_bytes + page * strides.page +
+                                    head * strides.head +
+                                    *local % group.page_tokens * strides.token;
+          for (std::uint32_t i = 0; i < group.tensors[placement.tensor].head_bytes; ++i) {
+            bytes.push_back(
+                {{placement.layer.value(), placement.tensor, heads.first + head, token, i},
+                 {placement.region.value(), row + i},
+                 g,
+                 entry});
           }
-        }
-        for (auto& [page, bytes] : by_page) {
-          model.units[r] += contiguous_ranges(std::move(bytes));
         }
       }
     }
   }
-  return model;
+  return bytes;
+}
+
+std::vector<std::uint64_t> region_sizes(const KvLayout& layout) {
+  std::vector<std::uint64_t> sizes;
+  for (const RankLayout& rank : layout.ranks) {
+    for (std::size_t g = 0; g < layout.groups.size(); ++g) {
+      const CacheGroup& group = layout.groups[g];
+      for (const TensorPlacement& placement : rank.groups[g].placements) {
+        const HeadRange heads = rank.groups[g].heads[placement.tensor];
+        const Strides strides = strides_of(group, heads, placement);
+        const std::uint64_t end =
+            placement.base_offset_bytes + (group.page_count - 1) * strides.page +
+            (heads.count - 1) * strides.head + (group.page_tokens - 1) * strides.token +
+            group.tensors[placement.tensor].head_bytes;
+        if (placement.region.value() >= sizes.size()) sizes.resize(placement.region.value() + 1);
+        sizes[placement.region.value()] = std::max(sizes[placement.region.value()], end);
+      }
+    }
+  }
+  return sizes;
 }
 
 }  // namespace kvrail

@@ -1,14 +1,28 @@
 #pragma once
 
-#include <cstddef>
+#include <compare>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <vector>
 
 #include "kvrail/kv_layout.h"
 #include "kvrail/transfer_plan.h"
 
 namespace kvrail {
+
+// Where the bytes of a cache are, written from the comments of kv_layout.h and transfer_plan.h
+// alone, without any code of the library.
+
+// One byte of what the model keeps.
+struct CacheByte {
+  std::uint32_t layer = 0;
+  std::uint32_t tensor = 0;
+  std::uint32_t head = 0;   // over the whole model
+  std::uint32_t token = 0;  // 0 for a state
+  std::uint32_t byte = 0;
+
+  auto operator<=>(const CacheByte&) const = default;
+};
 
 // A byte of a node's registered memory.
 struct Address {
@@ -18,20 +32,29 @@ struct Address {
   auto operator<=>(const Address&) const = default;
 };
 
-// What has to be in a byte of the target once everything has arrived.
-struct ExpectedByte {
-  Address source;
-  std::uint32_t token = 0;
+// A byte of a request's pages on one rank.
+struct HeldByte {
+  CacheByte what;
+  Address where;
+  std::uint32_t group = 0;
+  std::uint32_t entry = 0;  // of the page table
 };
 
-// What a request has to move, spelled out byte by byte from the description of KvLayout alone.
-struct ByteModel {
-  std::map<Address, ExpectedByte> bytes;  // by target address
-  std::vector<std::uint64_t> units;       // by target rank
-};
+// Tokens of a group that cross when `sent` of the prompt do; none of a state, which crosses as a
+// whole.
+TokenRange crossing_tokens(const CacheGroup& group, TokenRange sent);
 
-// For layouts that are sharded alike.
-ByteModel model_of(const KvLayout& source, const KvLayout& target, TokenRange sent,
-                   const RequestPages& source_pages, const RequestPages& target_pages);
+// The number that the token has among those of its cp_rank; none if another cp_rank has it.
+std::optional<std::uint32_t> local_token(const CacheGroup& group, std::uint32_t cp_rank,
+                                         std::uint32_t token);
+
+// All bytes of tokens in `tokens` (and of the states, if there are any tokens) that rank `rank`
+// holds, if it is of the pages' data-parallel rank. Entries of `pages` that are not needed for
+// `tokens` are not looked at.
+std::vector<HeldByte> held_bytes(const KvLayout& layout, std::size_t rank, TokenRange tokens,
+                                 const RequestPages& pages);
+
+// Bytes that each region needs (index: RegionId).
+std::vector<std::uint64_t> region_sizes(const KvLayout& layout);
 
 }  // namespace kvrail

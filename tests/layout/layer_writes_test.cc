@@ -14,7 +14,7 @@ constexpr CacheGroupIndex kGroup{0};
 std::vector<PlannedRun> all_runs(const TransferPlan& plan, TokenRange sent,
                                  const RequestPages& source, const RequestPages& target) {
   std::vector<PlannedRun> runs;
-  plan.append_runs(kGroup, sent, sent, source, target, runs);
+  plan.append_runs(kGroup, sent, sent, first_sources(plan, sent), source, target, runs);
   return runs;
 }
 
@@ -97,10 +97,13 @@ TEST(LayerWrites, FillsAContextSlot) {
   KvCacheOptions options = small_options();
   options.context_slots = 3;
   options.context_slot_bytes = kMaxUnitBytes + 1;
-  KvLayout target = make_kv_layout(
-      options, std::vector<RankMemory>{{RegionId{7}, DeviceGroupId{0}}}, RegionId{8});
+  const std::vector<RegionId> context_regions = {RegionId{8}};
+  const KvLayout target = make_kv_layout(
+      options, std::vector<RankMemory>{{RegionId{7}, DeviceGroupId{0}}}, context_regions);
   const TransferPlan plan(layout_of(options, 2), target);
-  const RegionWrites writes = context_writes(plan, ContextSlot{1}, ContextSlot{2});
+  const auto all = context_writes(plan, DpRank{0}, ContextSlot{1}, DpRank{0}, ContextSlot{2});
+  ASSERT_EQ(all.size(), 1u);
+  const RegionWrites& writes = all[0];
   EXPECT_EQ(writes.source_region, RegionId{2});
   EXPECT_EQ(writes.target_region, RegionId{8});
   ASSERT_EQ(writes.runs.size(), 1u);
@@ -111,6 +114,30 @@ TEST(LayerWrites, FillsAContextSlot) {
   EXPECT_EQ(writes.runs[0].units, 2u);
   EXPECT_EQ(writes.units, 2u);
   EXPECT_EQ(writes.bytes, kMaxUnitBytes + 1);
+}
+
+// Every data-parallel rank has slots, and every context of the target's gets a copy.
+TEST(LayerWrites, FillsTheContextsOfOneDataParallelRank) {
+  KvCacheOptions options = small_options();
+  options.context_slots = 2;
+  options.data_parallel = 2;
+  const KvLayout source = layout_of(options, 0);
+  options.tensor_parallel = 2;
+  KvLayout target = layout_of(options, 10);
+  for (const std::uint32_t rank : {1u, 3u}) {
+    ContextLayout context = target.contexts[0];
+    context.rank = RankIndex{rank};
+    context.region = RegionId{20 + rank};
+    target.contexts.push_back(context);
+  }
+  const TransferPlan plan(source, target);
+  const auto writes = context_writes(plan, DpRank{1}, ContextSlot{0}, DpRank{1}, ContextSlot{1});
+  ASSERT_EQ(writes.size(), 2u);
+  EXPECT_EQ(writes[0].source_rank, RankIndex{1});
+  EXPECT_EQ(writes[0].target_rank, RankIndex{2});
+  EXPECT_EQ(writes[0].target_region, RegionId{12});
+  EXPECT_EQ(writes[1].source_rank, RankIndex{1});
+  EXPECT_EQ(writes[1].target_region, RegionId{23});
 }
 
 }  // namespace

@@ -36,18 +36,17 @@ TEST(PlanMismatch, NamesTheFirstDifference) {
               HasSubstr("model is \"small\" at the source, \"other\" at the target"));
   EXPECT_THAT(refusal_after([](auto& options) { options.model.layers = 3; }),
               HasSubstr("layer_count is 2 at the source, 3 at the target"));
-  EXPECT_THAT(refusal_after([](auto& options) { options.page_tokens = 8; }),
-              HasSubstr("group 0 page_tokens is 4 at the source, 8 at the target"));
   EXPECT_THAT(refusal_after([](auto& options) { options.model.latent_size = 16; }),
               HasSubstr("group 0 number of tensors is 2 at the source, 1 at the target"));
   EXPECT_THAT(refusal_after([](auto& options) { options.model.kv_heads = 2; }),
               HasSubstr("group 0 tensor 0 heads is 4 at the source, 2 at the target"));
   EXPECT_THAT(refusal_after([](auto& options) { options.model.element_bytes = 1; }),
               HasSubstr("group 0 tensor 0 head_bytes is 8 at the source, 4 at the target"));
-  EXPECT_THAT(refusal_after([](auto& options) { options.order = PageOrder::kNhd; }),
-              HasSubstr("group 0 tensor 0 order is HND at the source, NHD at the target"));
-  EXPECT_THAT(refusal_after([](auto& options) { options.tensor_parallel = 2; }),
-              HasSubstr("number of ranks is 1 at the source, 2 at the target"));
+  EXPECT_THAT(refusal_after([](auto& options) {
+                options.model.layer_kinds.assign(2, LayerKind::kWindow);
+                options.model.window_tokens = 8;
+              }),
+              HasSubstr("group 0 name is \"full\" at the source, \"window\" at the target"));
   EXPECT_THAT(refusal_after([](auto& options) { options.context_slots = 1; }),
               HasSubstr("context is absent at the source, present at the target"));
 }
@@ -95,34 +94,46 @@ TEST(PlanMismatch, ComparesNamesAndLayersOfGroups) {
               HasSubstr("group 0 holds layer 0 only at the source"));
 }
 
-TEST(PlanMismatch, ComparesWhatEachRankHolds) {
-  KvCacheOptions options = small_options();
-  options.tensor_parallel = 2;
-  const KvLayout source = layout_of(options);
+TEST(PlanMismatch, ComparesKindsAndWindowsOfGroups) {
+  const KvLayout source = layout_of(small_options());
   KvLayout target = source;
-  std::swap(target.ranks[0].groups[0].heads, target.ranks[1].groups[0].heads);
+  target.groups[0].window_tokens = 8;
   EXPECT_THAT(refusal(source, target),
-              HasSubstr("rank 0 group 0 tensor 0 head range is 0-1 at the source, 2-3"));
-
-  options.model.latent_size = 16;
-  const KvLayout whole = layout_of(options);
-  KvLayout staged = whole;
-  for (std::uint32_t r = 0; r < 2; ++r) {
-    staged.ranks[r].replica_set = 0;
-    auto& placements = staged.ranks[r].groups[0].placements;
-    placements.erase(placements.begin() + r);
-  }
-  EXPECT_THAT(refusal(whole, staged), HasSubstr("rank 0 group 0 holds layer 0 only at the source"));
+              HasSubstr("group 0 window_tokens is 0 at the source, 8 at the target"));
+  target = source;
+  target.groups[0].kind = CacheKind::kState;
+  target.groups[0].page_tokens = 1;
+  EXPECT_THAT(
+      refusal(source, target),
+      HasSubstr("group 0 kind is tokens at the source, a state per sequence at the target"));
 }
 
-TEST(PlanMismatch, RefusesContextParallelRanks) {
-  KvLayout layout = layout_of(small_options());
-  layout.ranks[0].cp_rank = 1;
-  EXPECT_THAT(refusal(layout, layout), HasSubstr("rank 0 of the source is context parallel"));
+TEST(PlanMismatch, BoundsThePairsOfRanks) {
+  // 600 ranks with a head each, and 600 ranks with all of them.
+  KvLayout source;
+  {
+    KvCacheOptions options = small_options();
+    options.model.kv_heads = 600;
+    options.tensor_parallel = 600;
+    source = layout_of(options);
+  }
+  KvCacheOptions options = small_options();
+  options.model.kv_heads = 600;
+  KvLayout target = layout_of(options);
+  const RankLayout whole = target.ranks[0];
+  for (std::uint32_t r = 1; r < 600; ++r) {
+    RankLayout& rank = target.ranks.emplace_back(whole);
+    rank.replica_set = r;
+    for (TensorPlacement& placement : rank.groups[0].placements) placement.region = RegionId{r};
+  }
+  EXPECT_THAT(refusal(source, target), HasSubstr("more than 65536 pairs of ranks"));
 }
 
 TEST(PlanMismatch, QuotesBothLayouts) {
-  const std::string text = refusal_after([](auto& options) { options.page_tokens = 8; });
+  const std::string text = refusal_after([](auto& options) {
+    options.page_tokens = 8;
+    options.model.element_bytes = 1;
+  });
   EXPECT_THAT(text, HasSubstr("source:\nmodel \"small\": 2 layers\ngroup 0 \"full\": pages of 4"));
   EXPECT_THAT(text, HasSubstr("target:\nmodel \"small\": 2 layers\ngroup 0 \"full\": pages of 8"));
 }
@@ -132,7 +143,7 @@ TEST(PlanMismatch, CutsLongQuotesAtALine) {
   options.model.kv_heads = 512;
   options.tensor_parallel = 512;
   const KvLayout source = layout_of(options);
-  options.order = PageOrder::kNhd;
+  options.model.element_bytes = 1;
   const std::string text = refusal(source, layout_of(options));
   EXPECT_LT(text.size(), 10000u);
   EXPECT_THAT(text, HasSubstr("\n... and "));
@@ -147,10 +158,14 @@ TEST(PlanMismatch, ChecksBothLayouts) {
   EXPECT_THROW(TransferPlan(bad, good), Error);
 }
 
-TEST(PlanMismatch, LetsPlacementsDiffer) {
+TEST(PlanMismatch, LetsShardingPagingAndPlacementDiffer) {
   KvCacheOptions source = small_options();
   source.tensor_parallel = 2;
   KvCacheOptions target = source;
+  target.tensor_parallel = 4;
+  target.pipeline_parallel = 2;
+  target.order = PageOrder::kNhd;
+  target.page_tokens = 8;
   target.fused_kv = false;
   target.page_count = 3;
   EXPECT_NO_THROW(TransferPlan(layout_of(source, 0), layout_of(target, 5)));

@@ -13,7 +13,8 @@ namespace kvrail {
 void PrintTo(const PlannedRun& run, std::ostream* out) {
   *out << "{rank " << run.source_rank.value() << " to " << run.target_rank.value() << ", tensor "
        << run.tensor << ": " << run.source_offset_bytes << " to " << run.target_offset_bytes << ", "
-       << run.size_bytes << " bytes, " << run.units << " units}";
+       << run.size_bytes << " bytes, " << run.units << " units, " << run.count << " times by "
+       << run.source_stride_bytes << " and " << run.target_stride_bytes << "}";
 }
 
 namespace {
@@ -25,7 +26,24 @@ constexpr CacheGroupIndex kGroup{0};
 
 PlannedRun run(std::uint32_t tensor, std::uint64_t source, std::uint64_t target, std::uint64_t size,
                std::uint32_t rank = 0) {
-  return {RankIndex{rank}, RankIndex{rank}, tensor, source, target, size, 1};
+  PlannedRun run;
+  run.path = PathIndex{rank};
+  run.source_rank = RankIndex{rank};
+  run.target_rank = RankIndex{rank};
+  run.tensor = tensor;
+  run.source_offset_bytes = source;
+  run.target_offset_bytes = target;
+  run.size_bytes = size;
+  return run;
+}
+
+// The same range of `count` heads or tokens.
+PlannedRun repeated(PlannedRun run, std::uint32_t count, std::uint64_t source_stride,
+                    std::uint64_t target_stride) {
+  run.count = count;
+  run.source_stride_bytes = source_stride;
+  run.target_stride_bytes = target_stride;
+  return run;
 }
 
 std::vector<PlannedRun> runs_of(const TransferPlan& plan, TokenRange sent, TokenRange finished,
@@ -33,14 +51,14 @@ std::vector<PlannedRun> runs_of(const TransferPlan& plan, TokenRange sent, Token
   check_pages(plan.source(), sent, source);
   check_pages(plan.target(), sent, target);
   std::vector<PlannedRun> runs;
-  plan.append_runs(kGroup, sent, finished, source, target, runs);
+  plan.append_runs(kGroup, sent, finished, first_sources(plan, sent), source, target, runs);
   return runs;
 }
 
 std::uint64_t units_of(const std::vector<PlannedRun>& runs) {
   std::uint64_t units = 0;
   for (const PlannedRun& run : runs) {
-    units += run.units;
+    units += std::uint64_t{run.units} * run.count;
   }
   return units;
 }
@@ -64,7 +82,7 @@ TEST(Plan, SendsAWholeHndPageOfAllHeadsAsOneUnit) {
               ElementsAre(run(0, 5 * 128, 2 * 128, 128), run(0, 1 * 128, 7 * 128, 128),
                           run(1, 5 * 128, 2 * 128, 128), run(1, 1 * 128, 7 * 128, 128)));
   // Two pages of two tensors in two layers.
-  EXPECT_THAT(plan.units_by_target_rank({0, 8}), ElementsAre(8));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 8}), ElementsAre(8));
 }
 
 TEST(Plan, SendsAPartOfAnHndPageAsOneUnitPerHead) {
@@ -73,12 +91,9 @@ TEST(Plan, SendsAPartOfAnHndPageAsOneUnitPerHead) {
   const TransferPlan plan = plan_between(options, options);
   // Tokens 1 and 2 of page 3: slot 1 of each head.
   const auto runs = runs_of(plan, {1, 3}, {0, 3}, one_table({3}), one_table({0}));
-  ASSERT_EQ(runs.size(), 8u);
-  EXPECT_EQ(runs[0], run(0, 3 * 128 + 8, 8, 16));
-  EXPECT_EQ(runs[1], run(0, 3 * 128 + 32 + 8, 32 + 8, 16));
-  EXPECT_EQ(runs[3], run(0, 3 * 128 + 96 + 8, 96 + 8, 16));
-  EXPECT_EQ(runs[4], run(1, 3 * 128 + 8, 8, 16));
-  EXPECT_THAT(plan.units_by_target_rank({1, 3}), ElementsAre(16));
+  EXPECT_THAT(runs, ElementsAre(repeated(run(0, 3 * 128 + 8, 8, 16), 4, 32, 32),
+                                repeated(run(1, 3 * 128 + 8, 8, 16), 4, 32, 32)));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {1, 3}), ElementsAre(16));
 }
 
 TEST(Plan, SendsAPartOfAnHndPageWithOneHeadPerRankAsOneUnit) {
@@ -91,7 +106,7 @@ TEST(Plan, SendsAPartOfAnHndPageWithOneHeadPerRankAsOneUnit) {
                                 run(0, 3 * 32 + 8, 8, 16, 1), run(1, 3 * 32 + 8, 8, 16, 1),
                                 run(0, 3 * 32 + 8, 8, 16, 2), run(1, 3 * 32 + 8, 8, 16, 2),
                                 run(0, 3 * 32 + 8, 8, 16, 3), run(1, 3 * 32 + 8, 8, 16, 3)));
-  EXPECT_THAT(plan.units_by_target_rank({1, 3}), ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {1, 3}), ElementsAre(4, 4, 4, 4));
 }
 
 TEST(Plan, SendsAPartOfAnNhdPageAsOneUnit) {
@@ -103,7 +118,7 @@ TEST(Plan, SendsAPartOfAnNhdPageAsOneUnit) {
   EXPECT_THAT(runs_of(plan, {1, 7}, {0, 7}, one_table({3, 4}), one_table({0, 6})),
               ElementsAre(run(0, 3 * 128 + 32, 32, 96), run(0, 4 * 128, 6 * 128, 96),
                           run(1, 3 * 128 + 32, 32, 96), run(1, 4 * 128, 6 * 128, 96)));
-  EXPECT_THAT(plan.units_by_target_rank({1, 7}), ElementsAre(8));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {1, 7}), ElementsAre(8));
 }
 
 TEST(Plan, PutsKAndVOfAPageNextToEachOtherWhereBothSidesFuseThem) {
@@ -170,7 +185,7 @@ TEST(Plan, LeavesOutWhatTheTargetHasCached) {
   const RequestPages target = one_table({1, 2});
   EXPECT_THAT(runs_of(plan, {6, 8}, {0, 8}, source, target),
               ElementsAre(run(0, 5 * 128 + 64, 2 * 128 + 64, 64)));
-  EXPECT_THAT(plan.units_by_target_rank({6, 8}), ElementsAre(2));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {6, 8}), ElementsAre(2));
 }
 
 TEST(Plan, SendsNothingOfAnEmptyRange) {
@@ -179,29 +194,29 @@ TEST(Plan, SendsNothingOfAnEmptyRange) {
   EXPECT_THAT(runs_of(plan, {6, 4}, {0, 8}, one_table({0}), one_table({0})), IsEmpty());
   EXPECT_THAT(runs_of(plan, {0, 4}, {4, 8}, one_table({0}), one_table({0})), IsEmpty());
   EXPECT_THAT(runs_of(plan, {0, 4}, {3, 3}, one_table({0}), one_table({0})), IsEmpty());
-  EXPECT_THAT(plan.units_by_target_rank({4, 4}), ElementsAre(0));
-  EXPECT_THAT(plan.units_by_target_rank({6, 4}), ElementsAre(0));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {4, 4}), ElementsAre(0));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {6, 4}), ElementsAre(0));
 }
 
 TEST(Plan, SendsOneToken) {
   const TransferPlan plan = plan_between(latent_options(), latent_options());
   EXPECT_THAT(runs_of(plan, {0, 1}, {0, 1}, one_table({7}), one_table({0})),
               ElementsAre(run(0, 7 * 128, 0, 32)));
-  EXPECT_THAT(plan.units_by_target_rank({0, 1}), ElementsAre(2));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 1}), ElementsAre(2));
 }
 
 TEST(Plan, EndsWithTheLastPageOfAnExactMultiple) {
   const TransferPlan plan = plan_between(latent_options(), latent_options());
   EXPECT_EQ(runs_of(plan, {0, 8}, {0, 8}, one_table({0, 1}), one_table({1, 0})).size(), 2u);
-  EXPECT_THAT(plan.units_by_target_rank({0, 8}), ElementsAre(4));
-  EXPECT_THAT(plan.units_by_target_rank({0, 9}), ElementsAre(6));
-  EXPECT_THAT(plan.units_by_target_rank({3, 9}), ElementsAre(6));
-  EXPECT_THAT(plan.units_by_target_rank({4, 8}), ElementsAre(2));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 8}), ElementsAre(4));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 9}), ElementsAre(6));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {3, 9}), ElementsAre(6));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {4, 8}), ElementsAre(2));
 }
 
 TEST(Plan, CountsAWholeMaximalPromptWithoutWalkingIt) {
   const TransferPlan plan = plan_between(latent_options(), latent_options());
-  EXPECT_THAT(plan.units_by_target_rank({1, UINT32_MAX}),
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {1, UINT32_MAX}),
               ElementsAre(2 * (std::uint64_t{1} << 30)));
 }
 
@@ -214,11 +229,12 @@ TEST(Plan, CountsALongRangeInUnitsOfTheLargestWrite) {
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].size_bytes, kMaxUnitBytes + 8);
   EXPECT_EQ(units_of(runs), 4u);
-  EXPECT_THAT(plan.units_by_target_rank({0, 8}), ElementsAre(8));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 8}), ElementsAre(8));
   // Three tokens are one unit; what is just as long as the largest write, too.
-  EXPECT_THAT(plan.units_by_target_rank({0, 3}), ElementsAre(2));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 3}), ElementsAre(2));
   options.model.latent_size = kMaxUnitBytes / 8;
-  EXPECT_THAT(plan_between(options, options).units_by_target_rank({0, 4}), ElementsAre(2));
+  EXPECT_THAT(plan_between(options, options).units_by_target_rank(DpRank{0}, {0, 4}),
+              ElementsAre(2));
 }
 
 TEST(Plan, CountsContext) {
@@ -243,7 +259,7 @@ TEST(Plan, LeavesOutStagesThatARankDoesNotHold) {
     placements.erase(placements.begin() + (1 - r));
   }
   const TransferPlan plan(layout, layout);
-  EXPECT_THAT(plan.units_by_target_rank({0, 8}), ElementsAre(2, 2));
+  EXPECT_THAT(plan.units_by_target_rank(DpRank{0}, {0, 8}), ElementsAre(2, 2));
 }
 
 }  // namespace

@@ -43,6 +43,37 @@ TEST(CheckPages, RefusesOthers) {
   EXPECT_THAT(refusal_of({0, UINT32_MAX}, one_table({0, 1})), HasSubstr("need 1073741824"));
   EXPECT_THAT(refusal_of({0, 8}, one_table({0, 8})),
               HasSubstr("entry 1 of the page table of group 0 is page 8, but the pool has 8"));
+  RequestPages pages = one_table({0, 1});
+  pages.dp_rank = DpRank{1};
+  EXPECT_THAT(refusal_of({0, 8}, pages), HasSubstr("of dp_rank 1, but no rank of the layout is"));
+}
+
+TEST(CheckPages, LooksOnlyAtWhatCrosses) {
+  EXPECT_EQ(refusal_of({4, 8}, one_table({99, 7})), "accepted");
+  KvLayout layout = layout_of(small_options());
+  layout.groups[0].window_tokens = 3;
+  EXPECT_EQ(refusal([&] { check_pages(layout, {0, 11}, one_table({99, 99, 7})); }), "accepted");
+  EXPECT_THAT(refusal([&] {
+                check_pages(layout, {0, 10}, one_table({99, 99, 7}));
+              }),
+              HasSubstr("entry 1 of the page table of group 0 is page 99"));
+  layout.groups[0].kind = CacheKind::kState;
+  layout.groups[0].page_tokens = 1;
+  layout.groups[0].window_tokens = 0;
+  EXPECT_EQ(refusal([&] { check_pages(layout, {0, 10}, one_table({7})); }), "accepted");
+  EXPECT_THAT(refusal([&] { check_pages(layout, {0, 10}, one_table({})); }), HasSubstr("need 1"));
+}
+
+TEST(CheckPages, CountsTheEntriesOfDealtTokens) {
+  KvLayout layout = layout_of(small_options());
+  layout.groups[0].cp_ranks = 2;
+  // Eight tokens fill page 0 of both ranks; the ninth is on page 1 of the first.
+  EXPECT_EQ(refusal([&] { check_pages(layout, {0, 8}, one_table({0})); }), "accepted");
+  EXPECT_THAT(refusal([&] {
+                check_pages(layout, {0, 9}, one_table({0}));
+              }),
+              HasSubstr("9 tokens in pages of 4 need 2"));
+  EXPECT_EQ(refusal([&] { check_pages(layout, {8, 9}, one_table({99, 0})); }), "accepted");
 }
 
 TEST(CheckContextSlot, RefusesSlotsThatTheLayoutLacks) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,16 @@ inline KvCacheOptions small_options() {
 // Rank r has region first_region + r and device group r.
 inline KvLayout layout_of(const KvCacheOptions& options, std::uint32_t first_region = 0) {
   std::vector<RankMemory> ranks;
-  for (std::uint32_t r = 0; r < options.tensor_parallel; ++r) {
+  for (std::uint32_t r = 0; r < rank_count(options); ++r) {
     ranks.push_back({RegionId{first_region + r}, DeviceGroupId{static_cast<std::uint16_t>(r)}});
   }
   return make_kv_layout(options, ranks);
+}
+
+// The first of the ranks that hold what a path sends.
+inline SourceChoice first_sources(const TransferPlan& plan, TokenRange sent) {
+  return plan.choose_sources(DpRank{0}, sent,
+                             [](std::span<const RankIndex>, std::uint64_t) { return 0; });
 }
 
 inline RequestPages one_table(std::initializer_list<std::uint32_t> pages) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "layout/random_layout.h"
+#include "layout/random.h"
 
 namespace kvrail {
 namespace {
@@ -50,8 +50,9 @@ class RandomPath {
         std::min(source_.held.first + source_.held.count, target_.held.first + target_.held.count);
     path_.heads = end_head_ - first_head_;
     path_.head_bytes = tensor.head_bytes;
-    path_.source = side_of(source_.group, 0, source_.held, first_head_, source_.page_stride);
-    path_.target = side_of(target_.group, 0, target_.held, first_head_, target_.page_stride);
+    path_.source = side(source_);
+    path_.target = side(target_);
+    pattern_ = TokenPattern::of(source_.group, 0, target_.group, 0).value();
   }
 
   void run() {
@@ -91,19 +92,36 @@ class RandomPath {
     return side;
   }
 
+  TensorPath::Side side(const Side& of) const {
+    const TensorPlacement dense;
+    return side_of(of.page_stride, row_strides(of.group, of.held, dense), of.held.first,
+                   first_head_);
+  }
+
+  // With every run written out.
   void append(TokenRange finished, std::vector<PlannedRun>& out) const {
-    for (TokenParts part(sent_, finished.first, source_.group.page_tokens,
-                         target_.group.page_tokens);
-         part.first() < finished.end; part.next()) {
-      append_part(path_, RankIndex{1}, RankIndex{2}, part, finished,
-                  source_.table[part.source_entry()], target_.table[part.target_entry()], out);
+    PlannedRun run;
+    run.source_rank = RankIndex{1};
+    run.target_rank = RankIndex{2};
+    std::vector<PlannedRun> runs;
+    for (TokenParts part(pattern_, sent_, finished.first); part.first() < finished.end;
+         part.next()) {
+      append_part(path_, ranges_of(path_, part.tokens()), run, part, finished,
+                  source_.table[part.source_entry()], target_.table[part.target_entry()], runs);
+    }
+    for (const PlannedRun& repeated : runs) {
+      for (std::uint32_t i = 0; i < repeated.count; ++i) {
+        PlannedRun one = repeated;
+        one.source_offset_bytes += i * repeated.source_stride_bytes;
+        one.target_offset_bytes += i * repeated.target_stride_bytes;
+        out.push_back(one);
+      }
     }
   }
 
   std::uint64_t counted_units() const {
     std::uint64_t units = 0;
-    for (TokenParts part(sent_, sent_.first, source_.group.page_tokens, target_.group.page_tokens);
-         !part.at_end(); part.next()) {
+    for (TokenParts part(pattern_, sent_, sent_.first); !part.at_end(); part.next()) {
       units += ranges_of(path_, part.tokens()).units();
     }
     return units;
@@ -172,6 +190,7 @@ class RandomPath {
   std::uint32_t first_head_ = 0;
   std::uint32_t end_head_ = 0;
   TensorPath path_;
+  TokenPattern pattern_;
 };
 
 TEST(TensorPath, SendsTheLargestCommonRangesWhateverHeadsPagesAndOrders) {

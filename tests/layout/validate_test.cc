@@ -160,15 +160,17 @@ TEST(Validate, ChecksPages) {
   // A page has 4 tokens x 2 heads x 8 bytes.
   EXPECT_THAT(refusal_after([](auto& l) { held(l).placements[0].page_stride_bytes = 63; }),
               HasSubstr("rank 0, group 0, layer 0, tensor 0: 8 pages of 4 tokens x 2 heads x 8 "
-                        "bytes, stride 63, from 0 on overlap"));
+                        "bytes, strides 63 of pages, 8 of tokens, 32 of heads, from 0 on overlap"));
   EXPECT_THAT(refusal_after([](auto& l) { held(l).placements[0].page_stride_bytes = UINT64_MAX; }),
               HasSubstr("exceed 64 bits"));
   EXPECT_THAT(refusal_after([](auto& l) {
                 held(l).placements[0].base_offset_bytes = UINT64_MAX - 7 * 128 - 63;
               }),
               HasSubstr("exceed 64 bits"));
-  EXPECT_THAT(refusal_after([](auto& l) { held(l).placements[2].page_stride_bytes = 256; }),
-              HasSubstr("layer 1, tensor 0: page_stride_bytes is 256, but 128 for another layer"));
+  EXPECT_THAT(
+      refusal_after([](auto& l) { held(l).placements[2].page_stride_bytes = 256; }),
+      HasSubstr("layer 1, tensor 0: strides are 256 of pages, 8 of tokens, 32 of heads, but "
+                "128, 8, 32 for another layer"));
   EXPECT_THAT(refusal_after([](auto& l) { held(l).placements[1].base_offset_bytes = 63; }),
               HasSubstr("pages of (rank 0, group 0, layer 0, tensor 0) and of (rank 0, group 0, "
                         "layer 0, tensor 1) overlap in one region"));
@@ -181,22 +183,110 @@ TEST(Validate, ChecksPages) {
 }
 
 TEST(Validate, ChecksContext) {
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->slot_count = 0; }),
-              HasSubstr("context.slot_count is 0"));
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->slot_bytes = 0; }),
-              HasSubstr("context.slot_bytes is 0"));
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->slot_stride_bytes = 31; }),
-              HasSubstr("context.slot_stride_bytes is 31"));
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->rank = RankIndex{2}; }),
-              HasSubstr("context.rank is 2"));
-  EXPECT_EQ(refusal_after([](auto& l) { l.context->base_offset_bytes = UINT64_MAX - 64 - 32; }),
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].slot_count = 0; }),
+              HasSubstr("contexts[0].slot_count is 0"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].slot_bytes = 0; }),
+              HasSubstr("contexts[0].slot_bytes is 0"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].slot_stride_bytes = 31; }),
+              HasSubstr("contexts[0].slot_stride_bytes is 31"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].rank = RankIndex{2}; }),
+              HasSubstr("contexts[0].rank is 2"));
+  EXPECT_EQ(refusal_after([](auto& l) { l.contexts[0].base_offset_bytes = UINT64_MAX - 64 - 32; }),
             "accepted");
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->base_offset_bytes = UINT64_MAX - 64; }),
-              HasSubstr("context: 2 slots of stride 64 from 18446744073709551551 on exceed"));
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->slot_stride_bytes = UINT64_MAX; }),
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].base_offset_bytes = UINT64_MAX - 64; }),
+              HasSubstr("contexts[0]: 2 slots of stride 64 from 18446744073709551551 on exceed"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].slot_stride_bytes = UINT64_MAX; }),
               HasSubstr("exceed 64 bits"));
-  EXPECT_THAT(refusal_after([](auto& l) { l.context->base_offset_bytes -= 1; }),
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts[0].base_offset_bytes -= 1; }),
               HasSubstr("context slots overlap the pages of rank 0, group 0, layer 1, tensor 1"));
+}
+
+TEST(Validate, ChecksContextsOfEveryRank) {
+  EXPECT_THAT(refusal_after([](auto& l) { l.contexts.push_back(l.contexts[0]); }),
+              HasSubstr("rank 0 has two contexts"));
+  const auto add = [](KvLayout& l, const std::function<void(ContextLayout&)>& change) {
+    ContextLayout second = l.contexts[0];
+    second.rank = RankIndex{1};
+    second.region = RegionId{7};
+    change(second);
+    l.contexts.push_back(second);
+  };
+  EXPECT_EQ(refusal_after([&](auto& l) { add(l, [](auto&) {}); }), "accepted");
+  EXPECT_THAT(refusal_after([&](auto& l) { add(l, [](auto& c) { c.slot_count = 1; }); }),
+              HasSubstr("contexts[1].slot_count, as contexts[0] has it, is 1, but must be 2"));
+  EXPECT_THAT(refusal_after([&](auto& l) { add(l, [](auto& c) { c.region = RegionId{0}; }); }),
+              HasSubstr("two contexts overlap in region 0"));
+}
+
+TEST(Validate, ChecksKindsAndDeals) {
+  EXPECT_THAT(refusal_after([](auto& l) { l.groups[0].kind = static_cast<CacheKind>(7); }),
+              HasSubstr("groups[0].kind is 7"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.groups[0].kind = CacheKind::kState; }),
+              HasSubstr("groups[0].page_tokens of a state is 4, but must be 1 to 1"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.groups[0].cp_ranks = 0; }),
+              HasSubstr("groups[0].cp_ranks is 0"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.groups[0].cp_interleave_tokens = 0; }),
+              HasSubstr("groups[0].cp_interleave_tokens is 0"));
+  EXPECT_THAT(refusal_after([](auto& l) { l.groups[0].cp_ranks = 2; }),
+              HasSubstr("replica set 0 does not hold head 0 of layer 0, tensor 0, cp_rank 1"));
+  EXPECT_THAT(refusal_after([](auto& l) {
+                l.groups[0].cp_ranks = 2;
+                l.ranks[1].cp_rank = 2;
+              }),
+              HasSubstr("a rank has cp_rank 2, but group 0 deals its tokens to 2 of them"));
+}
+
+TEST(Validate, ChecksDataParallelRanks) {
+  KvCacheOptions options = small_options();
+  options.data_parallel = 2;
+  options.tensor_parallel = 2;
+  options.context_slots = 1;
+  const KvLayout good = layout_of(options);
+  const auto refusal_with = [&](const std::function<void(KvLayout&)>& change) {
+    KvLayout layout = good;
+    change(layout);
+    return refusal(layout);
+  };
+  EXPECT_EQ(refusal(good), "accepted");
+  EXPECT_THAT(refusal_with([](auto& l) { l.ranks[3].dp_rank = DpRank{0}; }),
+              HasSubstr("dp_rank 1 has 1 ranks, but dp_rank 0 has 3"));
+  EXPECT_THAT(refusal_with([](auto& l) {
+                l.ranks[2].dp_rank = DpRank{2};
+                l.ranks[3].dp_rank = DpRank{2};
+              }),
+              HasSubstr("dp_rank 1 has 0 ranks, but dp_rank 0 has 2"));
+  EXPECT_THAT(refusal_with([](auto& l) { l.ranks[3].dp_rank = DpRank{4}; }),
+              HasSubstr("dp_rank 4 is used by one of 4 ranks"));
+  EXPECT_THAT(refusal_with([](auto& l) { l.ranks[3].dp_rank = DpRank{UINT32_MAX}; }),
+              HasSubstr("dp_rank 4294967295 is used by one of 4 ranks"));
+  EXPECT_THAT(refusal_with([](auto& l) { std::swap(l.ranks[2], l.ranks[3]); }),
+              HasSubstr("rank 2 of dp_rank 1 is not sharded as rank 0 of dp_rank 0 is"));
+  EXPECT_THAT(refusal_with([](auto& l) { l.contexts.pop_back(); }),
+              HasSubstr("rank 2 of dp_rank 1 and rank 0 of dp_rank 0 must both have a context"));
+}
+
+// K and V of a head side by side, and rows with padding.
+TEST(Validate, KnowsRowsThatInterleave) {
+  const auto interleave = [](KvLayout& l, std::uint64_t v_base) {
+    for (RankLayout& rank : l.ranks) {
+      for (TensorPlacement& placement : rank.groups[0].placements) {
+        placement.token_stride_bytes = 16;
+        placement.head_stride_bytes = 64;
+        placement.page_stride_bytes = 128;
+        placement.base_offset_bytes =
+            placement.layer.value() * 1024 + (placement.tensor == 1 ? v_base : 0);
+      }
+    }
+  };
+  EXPECT_EQ(refusal_after([&](auto& l) { interleave(l, 8); }), "accepted");
+  EXPECT_THAT(refusal_after([&](auto& l) { interleave(l, 7); }),
+              HasSubstr("overlap in one region"));
+  EXPECT_THAT(refusal_after([](auto& l) {
+                for (TensorPlacement& placement : held(l).placements) {
+                  placement.token_stride_bytes = 7;
+                }
+              }),
+              HasSubstr("strides 128 of pages, 7 of tokens, 32 of heads, from 0 on overlap"));
 }
 
 // As large as the limits allow, with as many ranks and layers as placements permit.
@@ -215,7 +305,7 @@ TEST(Validate, IsFastForTheLargestLayouts) {
     group.layers.push_back(LayerIndex{layer});
     // All layers of a page adjoin.
     held.placements.push_back({LayerIndex{layer}, 0, RegionId{0}, layer * std::uint64_t{256},
-                               std::uint64_t{256} * kMaxLayers});
+                               std::uint64_t{256} * kMaxLayers, 0, 0});
   }
   layout.groups = {group};
   layout.ranks.resize(kMaxPlacements / kMaxLayers);

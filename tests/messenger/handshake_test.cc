@@ -95,7 +95,7 @@ TEST(Handshake, AnotherVersionOfTheAcceptorIsQuoted) {
   const Error error = error_of([&] { node.messenger().connect(address); });
   acceptor.join();
   EXPECT_EQ(error.code(), ErrorCode::kVersionMismatch);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("d speaks version 1"), HasSubstr("future"),
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("d speaks version 2"), HasSubstr("future"),
                                   HasSubstr(address), HasSubstr("99")));
   EXPECT_EQ(node.messenger().stats().handshakes_refused, 1u);
 }
@@ -110,7 +110,7 @@ TEST(Handshake, AnotherVersionOfTheInitiatorIsTold) {
   EXPECT_EQ(raw.take<HelloAckMessage>().protocol_version, kProtocolVersion);
   const auto goodbye = raw.take<GoodbyeMessage>();
   EXPECT_EQ(goodbye.code, ErrorCode::kVersionMismatch);
-  EXPECT_THAT(goodbye.reason, AllOf(HasSubstr("version 1"), HasSubstr("99")));
+  EXPECT_THAT(goodbye.reason, AllOf(HasSubstr("version 2"), HasSubstr("99")));
   EXPECT_TRUE(raw.ended());
   EXPECT_FALSE(node.has<PeerAttachedEvent>());
 }
@@ -308,7 +308,7 @@ TEST(Handshake, StartChecksThatPagesLieInTheirRegions) {
   };
   EXPECT_THAT(start(make_kv_layout(cache, ranks)).what(), HasSubstr("context slots end at byte"));
   KvLayout layout = make_kv_layout(cache, ranks);
-  layout.context.reset();
+  layout.contexts.clear();
   layout.ranks[0].device_group = DeviceGroupId(1);
   EXPECT_THAT(start(layout).what(), HasSubstr("device group"));
   layout.ranks[0].device_group = DeviceGroupId(0);

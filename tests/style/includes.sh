@@ -31,7 +31,8 @@ BEGIN {
   owner["_generated\\.h$"] = " wire "
   owner["^sodium(/|\\.h$)"] = " wire fabric "
   owner["^spdlog/"] = " base "
-  owner["^(CLI|nlohmann)/"] = " tools "
+  owner["^CLI/"] = " tools "
+  owner["^nlohmann/"] = " layout tools "
 }
 function fault(text) { print place ": " text; faults++ }
 {

@@ -80,7 +80,7 @@ KvNode::KvNode(KvNodeOptions options) : options_(std::move(options)) {
   messenger_ = std::make_unique<KvMessenger>(std::move(settings));
   counter_ = messenger_->make_layer_counter();
 
-  ranks_.resize(options_.cache.tensor_parallel);
+  ranks_.resize(rank_count(options_.cache));
   std::vector<RankMemory> memory;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const std::uint64_t size = region_bytes(options_.cache, RankIndex(r));
@@ -116,44 +116,93 @@ RequestPages KvNode::pages(const std::vector<std::uint32_t>& numbers) {
   return pages;
 }
 
+TestPrompt KvNode::prompt(std::uint32_t seed, std::uint32_t tokens, std::uint32_t first_page,
+                          DpRank dp_rank) const {
+  TestPrompt prompt{seed, tokens, {}};
+  prompt.pages.dp_rank = dp_rank;
+  for (const CacheGroup& group : layout_.groups) {
+    const std::uint32_t page = group.page_tokens * group.cp_ranks;
+    const std::uint32_t count = group.kind == CacheKind::kState ? 1 : (tokens + page - 1) / page;
+    auto& table = prompt.pages.by_group.emplace_back();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      // From both ends in turn.
+      table.emplace_back(first_page + (i % 2 == 0 ? i / 2 : count - 1 - i / 2));
+    }
+  }
+  return prompt;
+}
+
 void KvNode::put(Rank& rank, Image image, std::uint64_t offset, std::byte value) {
   if (image != Image::kExpected) rank.memory[kMargin + offset] = value;
   if (image != Image::kMemory) rank.expected[kMargin + offset] = value;
 }
 
 void KvNode::write(Image image, const TestPrompt& prompt, LayerIndex layer, TokenRange tokens) {
-  const CacheGroup& group = layout_.groups[0];
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const RankGroup& held = layout_.ranks[r].groups[0];
-    for (const TensorPlacement& place : held.placements) {
-      if (place.layer != layer) continue;
-      const TensorLayout& tensor = group.tensors[place.tensor];
-      const HeadRange heads = held.heads[place.tensor];
-      for (std::uint32_t token = tokens.first; token < tokens.end; ++token) {
-        const PageIndex page = prompt.pages.by_group[0].at(token / group.page_tokens);
-        const std::uint32_t slot = token % group.page_tokens;
-        for (std::uint32_t head = 0; head < heads.count; ++head) {
-          const std::uint64_t row = tensor.order == PageOrder::kHnd
-                                        ? std::uint64_t{head} * group.page_tokens + slot
-                                        : std::uint64_t{slot} * heads.count + head;
-          for (std::uint32_t byte = 0; byte < tensor.head_bytes; ++byte) {
-            put(ranks_[r], image,
-                place.base_offset_bytes + page.value() * place.page_stride_bytes +
-                    row * tensor.head_bytes + byte,
-                content(prompt.seed, layer.value(), place.tensor, heads.first + head, token, byte));
-          }
-        }
+    if (layout_.ranks[r].dp_rank != prompt.pages.dp_rank) continue;
+    for (std::size_t g = 0; g < layout_.groups.size(); ++g) {
+      for (const TensorPlacement& placement : layout_.ranks[r].groups[g].placements) {
+        if (placement.layer == layer) write_tensor(image, prompt, {r, g, &placement}, tokens);
       }
     }
   }
 }
 
+void KvNode::write_tensor(Image image, const TestPrompt& prompt, const Place& place,
+                          TokenRange tokens) {
+  const CacheGroup& group = layout_.groups[place.group];
+  const RankLayout& rank = layout_.ranks[place.rank];
+  const TensorPlacement& placement = *place.placement;
+  const TensorLayout& tensor = group.tensors[placement.tensor];
+  const HeadRange heads = rank.groups[place.group].heads[placement.tensor];
+  const bool hnd = tensor.order == PageOrder::kHnd;
+  const std::uint64_t head_stride =
+      placement.head_stride_bytes != 0
+          ? placement.head_stride_bytes
+          : std::uint64_t{tensor.head_bytes} * (hnd ? group.page_tokens : 1);
+  const std::uint64_t token_stride =
+      placement.token_stride_bytes != 0
+          ? placement.token_stride_bytes
+          : std::uint64_t{tensor.head_bytes} * (hnd ? 1 : heads.count);
+  const bool state = group.kind == CacheKind::kState;
+  // A state is what the last token leaves.
+  std::uint32_t first = state ? tokens.end - 1 : tokens.first;
+  const bool arrives = image == Image::kExpected;
+  if (arrives && group.window_tokens != 0 && tokens.end - first > group.window_tokens) {
+    first = tokens.end - group.window_tokens;
+  }
+  for (std::uint32_t token = first; token < tokens.end; ++token) {
+    std::uint32_t local = token;
+    if (group.cp_ranks > 1) {
+      const std::uint32_t block = token / group.cp_interleave_tokens;
+      if (block % group.cp_ranks != rank.cp_rank) continue;
+      local =
+          block / group.cp_ranks * group.cp_interleave_tokens + token % group.cp_interleave_tokens;
+    }
+    const std::uint32_t entry = state ? 0 : local / group.page_tokens;
+    const PageIndex page = prompt.pages.by_group[place.group].at(entry);
+    for (std::uint32_t head = 0; head < heads.count; ++head) {
+      const std::uint64_t row = placement.base_offset_bytes +
+                                page.value() * placement.page_stride_bytes + head * head_stride +
+                                (state ? 0 : local % group.page_tokens) * token_stride;
+      for (std::uint32_t byte = 0; byte < tensor.head_bytes; ++byte) {
+        put(ranks_[place.rank], image, row + byte,
+            content(prompt.seed, placement.layer.value(), placement.tensor, heads.first + head,
+                    token, byte));
+      }
+    }
+  }
+}
+
+// Of data-parallel rank 0, which is the only one in the tests with context.
 void KvNode::write_context(Image image, std::uint32_t seed, ContextSlot slot) {
-  const ContextLayout& context = layout_.context.value();
-  for (std::uint32_t byte = 0; byte < context.slot_bytes; ++byte) {
-    put(ranks_[context.rank.value()], image,
-        context.base_offset_bytes + slot.value() * context.slot_stride_bytes + byte,
-        content(seed, 0, 9, 9, 9, byte));
+  for (const ContextLayout& context : layout_.contexts) {
+    if (layout_.ranks[context.rank.value()].dp_rank != DpRank{0}) continue;
+    for (std::uint32_t byte = 0; byte < context.slot_bytes; ++byte) {
+      put(ranks_[context.rank.value()], image,
+          context.base_offset_bytes + slot.value() * context.slot_stride_bytes + byte,
+          content(seed, 0, 9, 9, 9, byte));
+    }
   }
 }
 

@@ -58,6 +58,9 @@ class KvNode {
 
   // A page table of one group with these pages.
   static RequestPages pages(const std::vector<std::uint32_t>& numbers);
+  // A prompt with page tables for every group, of pages from `first_page` on in no order.
+  TestPrompt prompt(std::uint32_t seed, std::uint32_t tokens, std::uint32_t first_page = 0,
+                    DpRank dp_rank = DpRank{0}) const;
 
   // --- As a prefill engine ---
   // Writes what the model computes for these tokens of one layer, or of all.
@@ -107,7 +110,14 @@ class KvNode {
     std::vector<std::byte> expected;
   };
   enum class Image { kMemory, kExpected, kBoth };
+  // One tensor of one layer on one rank.
+  struct Place {
+    std::size_t rank;
+    std::size_t group;
+    const TensorPlacement* placement;
+  };
 
+  void write_tensor(Image image, const TestPrompt& prompt, const Place& place, TokenRange tokens);
   void write(Image image, const TestPrompt& prompt, LayerIndex layer, TokenRange tokens);
   void write_context(Image image, std::uint32_t seed, ContextSlot slot);
   static void put(Rank& rank, Image image, std::uint64_t offset, std::byte value);

@@ -124,7 +124,7 @@ TEST(DecodeFaultTest, ValuesThatNoSideMaySay) {
                     const auto pages = b.CreateVector(std::vector<Offset<wire::PageTable>>{});
                     const auto counters = b.CreateVectorOfStructs(std::vector<wire::Counter>{});
                     const auto payload = b.CreateVector(std::vector<uint8_t>{});
-                    return wire::CreatePrefillRequest(b, 1, id, 10, &sent, pages,
+                    return wire::CreatePrefillRequest(b, 1, id, 10, &sent, 0, pages,
                                                       flatbuffers::nullopt, counters, payload)
                         .Union();
                   })),
@@ -166,23 +166,27 @@ TEST(DecodeFaultTest, EnumsOutOfRange) {
                                        .Union();
                                  })),
               AllOf(HasSubstr("Hello"), HasSubstr("auth is 9")));
-  EXPECT_THAT(decode_fault(craft(wire::Body::Attach,
-                                 [](FlatBufferBuilder& b) {
-                                   const auto name = b.CreateString("t");
-                                   const std::vector tensors = {wire::CreateTensor(
-                                       b, name, 1, 1, static_cast<wire::Order>(2))};
-                                   const auto group_name = b.CreateString("g");
-                                   const auto tensor_vector = b.CreateVector(tensors);
-                                   const auto layers = b.CreateVector(std::vector<uint32_t>{});
-                                   const std::vector groups = {wire::CreateCacheGroup(
-                                       b, group_name, 1, 1, tensor_vector, layers)};
-                                   const auto model = b.CreateString("m");
-                                   const auto layout =
-                                       wire::CreateLayout(b, model, 1, b.CreateVector(groups));
-                                   const auto proof = b.CreateVector(std::vector<uint8_t>{});
-                                   return wire::CreateAttach(b, proof, layout).Union();
-                                 })),
+  const auto attach = [](wire::Kind kind, wire::Order order) {
+    return craft(wire::Body::Attach, [&](FlatBufferBuilder& b) {
+      const auto name = b.CreateString("t");
+      const std::vector tensors = {wire::CreateTensor(b, name, 1, 1, order)};
+      const auto group_name = b.CreateString("g");
+      const auto tensor_vector = b.CreateVector(tensors);
+      const auto layers = b.CreateVector(std::vector<uint32_t>{});
+      const std::vector groups = {
+          wire::CreateCacheGroup(b, group_name, kind, 1, 1, 0, 1, 1, tensor_vector, layers)};
+      const auto model = b.CreateString("m");
+      const auto layout = wire::CreateLayout(b, model, 1, b.CreateVector(groups));
+      const auto proof = b.CreateVector(std::vector<uint8_t>{});
+      return wire::CreateAttach(b, proof, layout).Union();
+    });
+  };
+  EXPECT_THAT(decode_fault(attach(wire::Kind::tokens, static_cast<wire::Order>(2))),
               AllOf(HasSubstr("Attach"), HasSubstr("layout.groups.tensors.order")));
+  EXPECT_THAT(decode_fault(attach(static_cast<wire::Kind>(2), wire::Order::nhd)),
+              AllOf(HasSubstr("Attach"), HasSubstr("layout.groups.kind")));
+  EXPECT_THAT(decode_fault(attach(wire::Kind::state, wire::Order::nhd)),
+              HasSubstr("layout.ranks is missing"));
 }
 
 TEST(DecodeFaultTest, FieldsThatAreMissing) {
@@ -242,7 +246,7 @@ TEST(DecodeFaultTest, SharedBytesDoNotMultiply) {
     const auto pages = b.CreateVector(tables);
     const auto counters = b.CreateVectorOfStructs(std::vector<wire::Counter>{});
     const auto payload = b.CreateVector(std::vector<uint8_t>{});
-    return wire::CreatePrefillRequest(b, 1, id, 0, &sent, pages, flatbuffers::nullopt, counters,
+    return wire::CreatePrefillRequest(b, 1, id, 0, &sent, 0, pages, flatbuffers::nullopt, counters,
                                       payload)
         .Union();
   });

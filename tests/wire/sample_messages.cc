@@ -75,6 +75,7 @@ PrefillRequestMessage prefill_request(Random& random) {
   result.prompt_tokens = any32(random);
   result.sent.end = static_cast<std::uint32_t>(pick(random, 0, result.prompt_tokens));
   result.sent.first = static_cast<std::uint32_t>(pick(random, 0, result.sent.end));
+  result.pages.dp_rank = DpRank(any32(random));
   result.pages.by_group = several(random, 3, [&](std::size_t) {
     return several(random, 50, [&](std::size_t) { return PageIndex(any32(random)); });
   });
@@ -93,8 +94,12 @@ KvLayout sample_layout(Random& random) {
   layout.groups = several(random, 3, [&](std::size_t) {
     return CacheGroup{
         .name = name(random),
+        .kind = random() % 2 == 0 ? CacheKind::kTokens : CacheKind::kState,
         .page_tokens = any32(random),
         .page_count = any32(random),
+        .window_tokens = any32(random),
+        .cp_ranks = any32(random),
+        .cp_interleave_tokens = any32(random),
         .tensors = several(random, 3,
                            [&](std::size_t) {
                              return TensorLayout{
@@ -115,25 +120,28 @@ KvLayout sample_layout(Random& random) {
                                  .tensor = any32(random),
                                  .region = RegionId(any32(random)),
                                  .base_offset_bytes = random(),
-                                 .page_stride_bytes = random()};
+                                 .page_stride_bytes = random(),
+                                 .head_stride_bytes = random(),
+                                 .token_stride_bytes = random()};
         })};
   };
   layout.ranks = several(random, 4, [&](std::size_t) {
-    return RankLayout{.tp_rank = any32(random),
+    return RankLayout{.dp_rank = DpRank(any32(random)),
+                      .tp_rank = any32(random),
                       .pp_rank = any32(random),
                       .cp_rank = any32(random),
                       .replica_set = any32(random),
                       .device_group = DeviceGroupId(static_cast<std::uint16_t>(random())),
                       .groups = several(random, 3, rank_group)};
   });
-  if (random() % 2 == 0) {
-    layout.context = ContextLayout{.slot_count = any32(random),
-                                   .slot_bytes = random(),
-                                   .slot_stride_bytes = random(),
-                                   .rank = RankIndex(any32(random)),
-                                   .region = RegionId(any32(random)),
-                                   .base_offset_bytes = random()};
-  }
+  layout.contexts = several(random, 3, [&](std::size_t) {
+    return ContextLayout{.slot_count = any32(random),
+                         .slot_bytes = random(),
+                         .slot_stride_bytes = random(),
+                         .rank = RankIndex(any32(random)),
+                         .region = RegionId(any32(random)),
+                         .base_offset_bytes = random()};
+  });
   return layout;
 }
 
