@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kvrail/error.h"
+#include "kvrail/transfer_plan.h"
 #include "layout/sharding_case.h"
 #include "layout/transfer_proof.h"
 #include "support/process_deadline.h"
@@ -54,6 +55,48 @@ TEST_P(PlanProperty, EveryByteArrivesOnceAndNothingElseIsTouched) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shares, PlanProperty, ::testing::Range(0, kShares));
+
+// Another model, by one fact; what the refusal must name.
+std::string change_model(ShardingCase& of, Random& random) {
+  GroupCase& group = of.groups[pick(random, 0, static_cast<std::uint32_t>(of.groups.size()) - 1)];
+  switch (pick(random, 0, 2)) {
+    case 0:
+      ++group.tensors.back().head_bytes;
+      return "head_bytes";
+    case 1:
+      ++of.groups.back().layers;
+      ++of.target.stage_ends.back();
+      return "layer_count";
+    default:
+      if (group.kind == CacheKind::kState) {
+        group.kind = CacheKind::kTokens;
+        return "kind";
+      }
+      ++group.window_tokens;
+      return "window_tokens";
+  }
+}
+
+TEST(PlanRefusal, NamesTheFactThatMakesItAnotherModel) {
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 100u : 1000u); ++seed) {
+    Random random(seed);
+    const ShardingCase of = random_case(random);
+    ShardingCase other = of;
+    const std::string fact = change_model(other, random);
+    const KvLayout source = layout_of(of, of.source);
+    const KvLayout target = layout_of(other, other.target);
+    try {
+      const TransferPlan plan(source, target);
+      FAIL() << "seed " << seed << ": served, though " << fact << " differs";
+    } catch (const Error& error) {
+      ASSERT_EQ(error.code(), ErrorCode::kLayoutMismatch) << "seed " << seed << error.what();
+      const std::string text = error.what();
+      ASSERT_NE(text.find(fact + " is "), std::string::npos) << "seed " << seed << text;
+      ASSERT_NE(text.find("\nsource:\nmodel \"case\""), std::string::npos) << text;
+      ASSERT_NE(text.find("\ntarget:\nmodel \"case\"", text.find("\nsource:")), std::string::npos);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace kvrail
