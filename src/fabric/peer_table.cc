@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 
 // A process whose control stream has ended is about to be gone: it is given this long.
 constexpr int kEndOfProcessMs = 20;
+// How often a table that closes looks for processes that have ended meanwhile.
+constexpr std::chrono::milliseconds kLookForEndEvery(20);
 
 bool process_has_ended(const PeerRecord& record, int timeout_ms) {
   pollfd process{record.process.get(), POLLIN, 0};
@@ -179,7 +182,13 @@ void PeerTable::close_all() {
   std::vector<PeerPtr> leaving;
   {
     std::unique_lock lock(mutex_);
-    peer_left_.wait(lock, [&] { return peers_.empty(); });
+    const auto all_left = [&] { return peers_.empty(); };
+    while (!peer_left_.wait_for(lock, kLookForEndEvery, all_left)) {
+      // A worker may be held up by a peer that was stopped and has been killed since.
+      lock.unlock();
+      for (const PeerPtr& record : all()) release_left_locks(*record, 0);
+      lock.lock();
+    }
     for (const auto& [id, record] : leaving_) leaving.push_back(record);
   }
   for (const PeerPtr& record : leaving) {
