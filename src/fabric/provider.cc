@@ -87,6 +87,13 @@ std::vector<InfoPtr> query(const char* libfabric_name, const std::string& nic, c
 
 // Why counted writes do not work over this info; empty if they do.
 std::string missing_ability(const fi_info& info) {
+  if (std::strcmp(info.fabric_attr->prov_name, "tcp;ofi_rxm") == 0 && FI_MAJOR(fi_version()) >= 2) {
+    // Cut and left alone, as we do with it in 1.17, it goes on reading sources there.
+    return fmt::format(
+        "in libfabric {}.{} it cannot be closed safely while a peer writes, and the "
+        "native tcp needs no ofi_rxm there",
+        FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+  }
   const ProviderLimits limits(info);
   if (limits.cq_data_bytes < 4) {
     return fmt::format("it carries {} bytes of immediate data with a write and 4 are needed",
@@ -195,14 +202,6 @@ Provider open_provider(const std::string& name, const TransferEngineOptions& opt
     throw unusable(
         name, options,
         naming != nullptr ? naming->libfabric_names : std::vector<const char*>{name.c_str()});
-  }
-  if (libfabric_name == "tcp;ofi_rxm" && FI_MAJOR(fi_version()) >= 2) {
-    // Cut and left alone, as we do with it in 1.17, it goes on reading sources there.
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("provider '{}' of libfabric {}.{} cannot be closed safely while a peer "
-                            "writes; set provider to 'tcp', which needs no ofi_rxm there, or to "
-                            "'auto'",
-                            name, FI_MAJOR(fi_version()), FI_MINOR(fi_version())));
   }
   Provider provider{canonical_name(name), libfabric_name, {}, {}};
   std::string why_not;
