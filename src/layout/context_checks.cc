@@ -14,13 +14,6 @@
 namespace kvrail {
 namespace {
 
-void check_range(const std::string& field, std::uint64_t value, std::uint64_t first,
-                 std::uint64_t last) {
-  if (value < first || value > last) {
-    refuse("{} is {}, but must be {} to {}", field, value, first, last);
-  }
-}
-
 // The end of its last slot, from the region's start.
 std::uint64_t check_slots(const KvLayout& layout, std::size_t c) {
   const ContextLayout& context = layout.contexts[c];

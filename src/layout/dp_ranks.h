@@ -18,4 +18,13 @@ inline std::vector<std::vector<RankIndex>> ranks_by_dp(const KvLayout& layout) {
   return members;
 }
 
+// The contexts of one data-parallel rank, in the layout's order. They point into the layout.
+inline std::vector<const ContextLayout*> contexts_of(const KvLayout& layout, DpRank dp_rank) {
+  std::vector<const ContextLayout*> contexts;
+  for (const ContextLayout& context : layout.contexts) {
+    if (layout.ranks[context.rank.value()].dp_rank == dp_rank) contexts.push_back(&context);
+  }
+  return contexts;
+}
+
 }  // namespace kvrail

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "layout/dp_ranks.h"
+
 namespace kvrail {
 namespace {
 
@@ -71,15 +73,8 @@ void LayerWriter::append(LayerIndex layer, std::span<const PlannedRun> runs,
 std::vector<RegionWrites> context_writes(const TransferPlan& plan, DpRank source_dp_rank,
                                          ContextSlot source_slot, DpRank target_dp_rank,
                                          ContextSlot target_slot) {
-  const auto of = [](const KvLayout& layout, DpRank dp_rank) {
-    std::vector<const ContextLayout*> contexts;
-    for (const ContextLayout& context : layout.contexts) {
-      if (layout.ranks[context.rank.value()].dp_rank == dp_rank) contexts.push_back(&context);
-    }
-    return contexts;
-  };
-  const auto sources = of(plan.source(), source_dp_rank);
-  const auto targets = of(plan.target(), target_dp_rank);
+  const auto sources = contexts_of(plan.source(), source_dp_rank);
+  const auto targets = contexts_of(plan.target(), target_dp_rank);
   const auto units = static_cast<std::uint32_t>(plan.context_units());
   std::vector<RegionWrites> writes;
   for (std::size_t i = 0; i < targets.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/groups_by_layer.h"
 #include "layout/page_overlap.h"
 #include "layout/refuse.h"
 #include "layout/replica_checks.h"
@@ -15,16 +16,6 @@
 
 namespace kvrail {
 namespace {
-
-std::vector<std::uint32_t> groups_by_layer(const KvLayout& layout) {
-  std::vector<std::uint32_t> groups(layout.layer_count);
-  for (std::uint32_t g = 0; g < layout.groups.size(); ++g) {
-    for (const LayerIndex layer : layout.groups[g].layers) {
-      groups[layer.value()] = g;
-    }
-  }
-  return groups;
-}
 
 // "rank 3, group 0, layer 7, tensor 1"
 std::string place(std::size_t rank, std::size_t group, const TensorPlacement& placement) {
@@ -52,7 +43,7 @@ class GroupPlacements {
   GroupPlacements(const CacheGroup& group, const RankGroup& held, std::size_t r, std::size_t g)
       : group_(group), held_(held), r_(r), g_(g) {}
 
-  void check(const std::vector<std::uint32_t>& group_of_layer) {
+  void check(const std::vector<CacheGroupIndex>& group_of_layer) {
     for (const TensorPlacement& placement : held_.placements) {
       check_one(placement, group_of_layer);
     }
@@ -61,9 +52,9 @@ class GroupPlacements {
 
  private:
   void check_one(const TensorPlacement& placement,
-                 const std::vector<std::uint32_t>& group_of_layer) {
+                 const std::vector<CacheGroupIndex>& group_of_layer) {
     const std::uint32_t layer = placement.layer.value();
-    if (layer >= group_of_layer.size() || group_of_layer[layer] != g_) {
+    if (layer >= group_of_layer.size() || group_of_layer[layer].value() != g_) {
       refuse("ranks[{}].groups[{}].placements names layer {}, which is not in the group", r_, g_,
              layer);
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "layout/dp_ranks.h"
+#include "layout/groups_by_layer.h"
 #include "layout/refuse.h"
 #include "layout/row_strides.h"
 
@@ -109,15 +110,12 @@ void check_replica_sets(const KvLayout& layout) {
   const auto all = held_by_sets(layout);
   std::set<std::uint32_t> sets;
   for (const RankLayout& rank : layout.ranks) sets.insert(rank.replica_set);
-  std::vector<const CacheGroup*> groups(layout.layer_count);
-  for (const CacheGroup& group : layout.groups) {
-    for (const LayerIndex layer : group.layers) groups[layer.value()] = &group;
-  }
+  const std::vector<CacheGroupIndex> groups = groups_by_layer(layout);
   // Ends at the first gap, so that it costs no more than the placements that there are.
   auto next = all.begin();
   for (const std::uint32_t set : sets) {
     for (std::uint32_t layer = 0; layer < layout.layer_count; ++layer) {
-      const CacheGroup& group = *groups[layer];
+      const CacheGroup& group = layout.groups[groups[layer].value()];
       for (std::uint32_t tensor = 0; tensor < group.tensors.size(); ++tensor) {
         for (std::uint32_t share = 0; share < group.cp_ranks; ++share) {
           std::uint32_t covered = 0;

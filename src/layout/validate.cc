@@ -13,13 +13,6 @@
 namespace kvrail {
 namespace {
 
-void check_range(std::string_view field, std::uint64_t value, std::uint64_t first,
-                 std::uint64_t last) {
-  if (value < first || value > last) {
-    refuse("{} is {}, but must be {} to {}", field, value, first, last);
-  }
-}
-
 void check_name(std::string_view field, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameSize) {
     refuse("{} has {} characters, but must have 1 to {}", field, name.size(), kMaxNameSize);

@@ -5,24 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "layout/groups_by_layer.h"
 #include "layout/token_pattern.h"
 #include "messenger/unit_counts.h"
 
 namespace kvrail {
-namespace {
-
-std::vector<CacheGroupIndex> groups_of_layers(const KvLayout& layout) {
-  std::vector<CacheGroupIndex> groups(layout.layer_count);
-  for (std::uint32_t group = 0; group < layout.groups.size(); ++group) {
-    for (const LayerIndex layer : layout.groups[group].layers) {
-      groups[layer.value()] = CacheGroupIndex(group);
-    }
-  }
-  return groups;
-}
-
-}  // namespace
-
 PrefillSide::PrefillSide(TransferEngine& engine, ControlLoop& loop, const KvLayout& layout,
                          PrefillScheduler& scheduler, PeerMessages& peers, LayerWatcher& watcher,
                          std::atomic<std::uint64_t>& last_request_id)
@@ -32,7 +19,7 @@ PrefillSide::PrefillSide(TransferEngine& engine, ControlLoop& loop, const KvLayo
       scheduler_(scheduler),
       peers_(peers),
       last_request_id_(last_request_id),
-      group_of_layer_(groups_of_layers(layout)),
+      group_of_layer_(groups_by_layer(layout)),
       load_(std::make_shared<SourceLoad>(layout.ranks.size())),
       steps_(watcher, senders_, layout.layer_count) {}
 

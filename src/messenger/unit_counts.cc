@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <map>
 
+#include "layout/dp_ranks.h"
+
 namespace kvrail {
 
 std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, DpRank target, TokenRange sent,
@@ -13,9 +15,10 @@ std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, DpRank target, 
   for (std::size_t rank = 0; rank < layout.ranks.size(); ++rank) {
     units[layout.ranks[rank].device_group] += by_rank[rank];
   }
-  for (const ContextLayout& slots : layout.contexts) {
-    const RankLayout& rank = layout.ranks[slots.rank.value()];
-    if (context && rank.dp_rank == target) units[rank.device_group] += plan.context_units();
+  if (context) {
+    for (const ContextLayout* slots : contexts_of(layout, target)) {
+      units[layout.ranks[slots->rank.value()].device_group] += plan.context_units();
+    }
   }
   std::vector<UnitsEntry> entries;
   for (const auto& [group, count] : units) {
@@ -25,11 +28,11 @@ std::vector<UnitsEntry> units_by_group(const TransferPlan& plan, DpRank target, 
 }
 
 std::uint64_t bytes_sent(const TransferPlan& plan, DpRank target, TokenRange sent, bool context) {
-  const KvLayout& layout = plan.target();
   std::uint64_t bytes = plan.bytes(sent);
-  for (const ContextLayout& slots : layout.contexts) {
-    const bool filled = context && layout.ranks[slots.rank.value()].dp_rank == target;
-    if (filled) bytes += slots.slot_bytes;
+  if (context) {
+    for (const ContextLayout* slots : contexts_of(plan.target(), target)) {
+      bytes += slots->slot_bytes;
+    }
   }
   return bytes;
 }
