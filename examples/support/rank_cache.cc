@@ -82,23 +82,31 @@ TokenRange entries_of(const CacheGroup& group, TokenRange tokens) {
 
 }  // namespace
 
+// All of them on every head that the rank holds.
+template <class Visit>
+void RankCache::for_each(const std::vector<Row>& rows, const std::vector<Tensor>& tensors,
+                         const PageTable& table, Visit visit) {
+  for (const Tensor& tensor : tensors) {
+    for (std::uint32_t head = 0; head < tensor.heads.count; ++head) {
+      for (const Row& row : rows) {
+        visit(tensor.row(table[row.entry], row.slot, head), tensor, head, row);
+      }
+    }
+  }
+}
+
 void RankCache::fill(std::uint32_t layer, const Prompt& prompt, TokenRange tokens,
                      const RequestPages& pages) {
   const auto& [group_index, tensors] = layers_.at(layer);
   const CacheGroup& group = groups_[group_index];
   const TokenRange now = intersect(kept_tokens(group, prompt), tokens);
   if (tensors.empty() || now.empty()) return;
-  const PageTable& table = pages.by_group[group_index];
-  const auto rows = rows_of(group, prompt, entries_of(group, now));
-  for (const Tensor& tensor : tensors) {
-    for (std::uint32_t head = 0; head < tensor.heads.count; ++head) {
-      for (const Row& row : rows) {
-        if (!contains(now, row.token)) continue;
-        fill_vector(tensor.row(table[row.entry], row.slot, head),
-                    {tensor.seed, prompt.token_key(row.token), tensor.heads.first + head});
-      }
-    }
-  }
+  auto rows = rows_of(group, prompt, entries_of(group, now));
+  std::erase_if(rows, [&](const Row& row) { return !contains(now, row.token); });
+  for_each(rows, tensors, pages.by_group[group_index],
+           [&](auto bytes, const Tensor& tensor, std::uint32_t head, const Row& row) {
+             fill_vector(bytes, tensor.place(prompt, row.token, head));
+           });
 }
 
 std::uint64_t RankCache::count_wrong(const Prompt& prompt, TokenRange tokens,
@@ -107,20 +115,14 @@ std::uint64_t RankCache::count_wrong(const Prompt& prompt, TokenRange tokens,
   for (const auto& [group_index, tensors] : layers_) {
     const CacheGroup& group = groups_[group_index];
     const TokenRange checked = intersect(kept_tokens(group, prompt), tokens);
-    if (tensors.empty() || checked.empty()) continue;
     const PageTable& table = pages.by_group[group_index];
-    if (table.empty()) continue;
-    const auto rows = rows_of(group, prompt, entries_of(group, checked));
-    for (const Tensor& tensor : tensors) {
-      for (std::uint32_t head = 0; head < tensor.heads.count; ++head) {
-        for (const Row& row : rows) {
-          if (!contains(checked, row.token)) continue;
-          wrong += mock_engine::count_wrong(
-              tensor.row(table[row.entry], row.slot, head),
-              {tensor.seed, prompt.token_key(row.token), tensor.heads.first + head});
-        }
-      }
-    }
+    if (tensors.empty() || checked.empty() || table.empty()) continue;
+    auto rows = rows_of(group, prompt, entries_of(group, checked));
+    std::erase_if(rows, [&](const Row& row) { return !contains(checked, row.token); });
+    for_each(rows, tensors, table,
+             [&](auto bytes, const Tensor& tensor, std::uint32_t head, const Row& row) {
+               wrong += mock_engine::count_wrong(bytes, tensor.place(prompt, row.token, head));
+             });
   }
   return wrong;
 }
@@ -132,17 +134,12 @@ Damage RankCache::check(const Prompt& prompt, const RequestPages& pages,
   for (const auto& [group_index, tensors] : layers_) {
     const CacheGroup& group = groups_[group_index];
     const TokenRange kept = kept_tokens(group, prompt);
-    const PageTable& table = pages.by_group[group_index];
-    const auto rows = rows_of(group, prompt, kept_entries(group, prompt));
-    for (const Tensor& tensor : tensors) {
-      for (std::uint32_t head = 0; head < tensor.heads.count; ++head) {
-        for (const Row& row : rows) {
-          if (contains(kept, row.token)) continue;
-          damage.canary_bytes +=
-              mock_engine::count_not_poison(tensor.row(table[row.entry], row.slot, head));
-        }
-      }
-    }
+    auto rows = rows_of(group, prompt, kept_entries(group, prompt));
+    std::erase_if(rows, [&](const Row& row) { return contains(kept, row.token); });
+    for_each(rows, tensors, pages.by_group[group_index],
+             [&](auto bytes, const Tensor&, std::uint32_t, const Row&) {
+               damage.canary_bytes += mock_engine::count_not_poison(bytes);
+             });
   }
   if (slot && context_) {
     const auto bytes = context(*slot);

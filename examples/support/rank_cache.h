@@ -75,6 +75,9 @@ class RankCache {
       return {base + page.value() * page_stride + slot * token_stride + head * head_stride,
               head_bytes};
     }
+    VectorPlace place(const Prompt& prompt, std::uint32_t token, std::uint32_t head) const {
+      return {seed, prompt.token_key(token), heads.first + head};
+    }
   };
   struct Layer {
     std::size_t group = 0;
@@ -92,6 +95,9 @@ class RankCache {
                            kvrail::TokenRange entries) const;
   std::span<std::byte> context(kvrail::ContextSlot slot) const;
   VectorPlace context_place(const Prompt& prompt) const;
+  template <class Visit>
+  static void for_each(const std::vector<Row>& rows, const std::vector<Tensor>& tensors,
+                       const PageTable& table, Visit visit);
   template <class Visit>
   void for_each_byte_range(const kvrail::RequestPages& pages,
                            std::optional<kvrail::ContextSlot> slot, Visit visit) const;
