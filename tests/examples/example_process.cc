@@ -1,6 +1,7 @@
 #include "examples/example_process.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,24 @@ std::string ExampleProcess::said() const {
   std::string all;
   for (const std::string& line : lines_) all += line;
   return all;
+}
+
+nlohmann::json run_to_end(const std::vector<std::string>& arguments) {
+  ExampleProcess process(arguments);
+  const auto status = process.wait();
+  EXPECT_EQ(status, 0) << process.said();
+  const auto summaries = process.events("summary");
+  if (summaries.size() != 1) {
+    ADD_FAILURE() << process.said();
+    return {};
+  }
+  const nlohmann::json& summary = summaries.front();
+  EXPECT_EQ(summary.at("failed"), 0);
+  EXPECT_EQ(summary.at("lost"), 0);
+  EXPECT_EQ(summary.at("wrong_bytes"), 0);
+  EXPECT_EQ(summary.at("canary_bytes"), 0);
+  EXPECT_EQ(summary.at("pages_free"), summary.at("pages"));
+  return summary;
 }
 
 }  // namespace mock_engine

@@ -52,4 +52,7 @@ class ExampleProcess {
   std::thread readers_[2];
 };
 
+// Runs it to its end, expects all to be well, and returns its summary.
+nlohmann::json run_to_end(const std::vector<std::string>& arguments);
+
 }  // namespace mock_engine

@@ -29,29 +29,10 @@ Arguments with(Arguments arguments, const Arguments& more) {
   return arguments;
 }
 
-// Runs to the end and expects all to be well.
-json run(const Arguments& arguments) {
-  ExampleProcess process(arguments);
-  const auto status = process.wait();
-  EXPECT_EQ(status, 0) << process.said();
-  const auto summaries = process.events("summary");
-  if (summaries.size() != 1) {
-    ADD_FAILURE() << process.said();
-    return json{};
-  }
-  const json& summary = summaries.front();
-  EXPECT_EQ(summary.at("failed"), 0);
-  EXPECT_EQ(summary.at("lost"), 0);
-  EXPECT_EQ(summary.at("wrong_bytes"), 0);
-  EXPECT_EQ(summary.at("canary_bytes"), 0);
-  EXPECT_EQ(summary.at("pages_free"), summary.at("pages"));
-  return summary;
-}
-
 class Providers : public testing::TestWithParam<const char*> {};
 
 TEST_P(Providers, MoveEveryByte) {
-  const json summary = run(with(kSmall, {"--provider", GetParam()}));
+  const json summary = run_to_end(with(kSmall, {"--provider", GetParam()}));
   EXPECT_EQ(summary.at("requests"), 8);
   EXPECT_EQ(summary.at("providers"), json::array({GetParam()}));
   const std::uint64_t sent_tokens = summary.at("prompt_tokens").get<std::uint64_t>() - 8 -
@@ -62,15 +43,16 @@ TEST_P(Providers, MoveEveryByte) {
 }
 
 TEST_P(Providers, ServeThreeDecodeNodesFromTwoPrefillNodes) {
-  const json summary = run(with(kSmall, {"--provider", GetParam(), "--prefills", "2", "--decodes",
-                                         "3", "--requests", "18", "--memory-gib", "0.2"}));
+  const json summary =
+      run_to_end(with(kSmall, {"--provider", GetParam(), "--prefills", "2", "--decodes", "3",
+                               "--requests", "18", "--memory-gib", "0.2"}));
   EXPECT_EQ(summary.at("requests"), 18);
 }
 
 TEST_P(Providers, DeliverTheFirstPagesLongBeforeThePassEnds) {
   const json summary =
-      run({"--provider", GetParam(), "--model", "DeepSeek-R1", "--requests", "1", "--prompt-tokens",
-           "200", "--memory-gib", "0.2", "--layer-ms", "15", "--json"});
+      run_to_end({"--provider", GetParam(), "--model", "DeepSeek-R1", "--requests", "1",
+                  "--prompt-tokens", "200", "--memory-gib", "0.2", "--layer-ms", "15", "--json"});
   EXPECT_LT(summary.at("first_page_at_pass_percent").at("max"), 10.0);
   EXPECT_GT(summary.at("first_page_at_pass_percent").at("max"), 0.0);
 }
@@ -79,18 +61,18 @@ INSTANTIATE_TEST_SUITE_P(OfThisHost, Providers, testing::Values("tcp", "shm"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(PrefillDecode, MovesTheCachesOfTensorParallelRanksOverSeveralRails) {
-  run(with(kSmall, {"--provider", "tcp", "--tp", "3", "--rails", "2"}));
-  run(with(kSmall, {"--provider", "shm", "--tp", "6", "--rails", "2"}));
+  run_to_end(with(kSmall, {"--provider", "tcp", "--tp", "3", "--rails", "2"}));
+  run_to_end(with(kSmall, {"--provider", "shm", "--tp", "6", "--rails", "2"}));
 }
 
 TEST(PrefillDecode, LetsThePrefillNodeBeginFirst) {
-  run(with(kSmall,
-           {"--prefill-first", "--prefills", "2", "--decodes", "2", "--memory-gib", "0.2"}));
+  run_to_end(with(kSmall,
+                  {"--prefill-first", "--prefills", "2", "--decodes", "2", "--memory-gib", "0.2"}));
 }
 
 TEST(PrefillDecode, ServesMoreThanThePoolsHold) {
   // 16 pages of 16 tokens: one or two requests at a time.
-  const json summary = run(with(kSmall, {"--pool-pages", "16", "--requests", "12"}));
+  const json summary = run_to_end(with(kSmall, {"--pool-pages", "16", "--requests", "12"}));
   EXPECT_EQ(summary.at("pages"), 32);
 }
 
@@ -106,8 +88,9 @@ TEST(PrefillDecode, FindsEqualPrefixesOfATraceInItsCaches) {
          << "\n";
   }
   file.close();
-  const json summary = run(with(kSmall, {"--trace", path, "--trace-scale", "2", "--concurrency",
-                                         "1", "--trace-block-tokens", "128", "--requests", "5"}));
+  const json summary =
+      run_to_end(with(kSmall, {"--trace", path, "--trace-scale", "2", "--concurrency", "1",
+                               "--trace-block-tokens", "128", "--requests", "5"}));
   std::filesystem::remove(path);
   EXPECT_EQ(summary.at("requests"), 5);
   EXPECT_EQ(summary.at("prompt_tokens"), 200 + 201 + 201 + 202 + 202);

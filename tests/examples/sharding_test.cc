@@ -82,20 +82,7 @@ class Sharding : public testing::TestWithParam<const char*> {
                         "--prompt-tokens",
                         "150"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    ExampleProcess process(arguments);
-    const auto status = process.wait();
-    EXPECT_EQ(status, 0) << process.said();
-    const auto summaries = process.events("summary");
-    if (summaries.size() != 1) {
-      ADD_FAILURE() << process.said();
-      return json{};
-    }
-    const json& summary = summaries.front();
-    EXPECT_EQ(summary.at("failed"), 0);
-    EXPECT_EQ(summary.at("lost"), 0);
-    EXPECT_EQ(summary.at("wrong_bytes"), 0);
-    EXPECT_EQ(summary.at("canary_bytes"), 0);
-    EXPECT_EQ(summary.at("pages_free"), summary.at("pages"));
+    const json summary = run_to_end(arguments);
     EXPECT_GT(summary.at("bytes"), 0);
     return summary;
   }

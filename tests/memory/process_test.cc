@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::uint64_t kSize = (5u << 20) + 123;
 
-void say(ProcessChannel& channel, const std::string& text, int descriptor = -1) {
-  channel.send(std::as_bytes(std::span(text)), descriptor);
-}
-std::string hear(ProcessChannel& channel) {
-  const auto message = channel.receive();
-  if (!message) return "";
-  return {reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()};
-}
-
 // Creates memory, sends it, and says what it then finds in it.
 int create_child(ProcessChannel& channel) {
   const UniqueFd socket = std::move(channel.receive()->fd);

@@ -19,15 +19,6 @@ constexpr std::uint32_t kPages = 48;
 constexpr std::uint32_t kPageTokens = 64;
 constexpr std::uint32_t kTokens = kPages * kPageTokens;
 
-void say(ProcessChannel& channel, const std::string& text) {
-  channel.send(std::as_bytes(std::span(text)));
-}
-std::string hear(ProcessChannel& channel) {
-  const auto message = channel.receive();
-  if (!message) return "";
-  return {reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()};
-}
-
 // Pages so large that most of a request is under way when its peer stops.
 KvNodeOptions options(const std::string& provider, bool prefills) {
   KvNodeOptions options =

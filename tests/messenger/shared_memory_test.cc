@@ -25,15 +25,6 @@ std::uint64_t digest(std::span<const std::byte> bytes) {
   return hash;
 }
 
-void say(ProcessChannel& channel, const std::string& text, int descriptor = -1) {
-  channel.send(std::as_bytes(std::span(text)), descriptor);
-}
-std::string hear(ProcessChannel& channel) {
-  const auto message = channel.receive();
-  if (!message) return "";
-  return {reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()};
-}
-
 // Creates memory of the size that it is told, sends it, and says what is in it when asked.
 int rank_child(ProcessChannel& channel) {
   const auto socket = channel.receive();

@@ -93,4 +93,14 @@ std::optional<ProcessChannel::Message> ProcessChannel::receive() {
 
 void ProcessChannel::shut_down() { ::shutdown(socket_.get(), SHUT_RDWR); }
 
+void say(ProcessChannel& channel, const std::string& text, int fd) {
+  channel.send(std::as_bytes(std::span(text)), fd);
+}
+
+std::string hear(ProcessChannel& channel) {
+  const auto message = channel.receive();
+  if (!message) return "";
+  return {reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()};
+}
+
 }  // namespace kvrail

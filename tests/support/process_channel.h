@@ -3,6 +3,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/byte_codec.h"
 #include "base/unique_fd.h"
@@ -33,5 +34,9 @@ class ProcessChannel {
   UniqueFd socket_;
   std::mutex send_mutex_;
 };
+
+// The same with text; "" when the other end is gone.
+void say(ProcessChannel& channel, const std::string& text, int fd = -1);
+std::string hear(ProcessChannel& channel);
 
 }  // namespace kvrail
