@@ -30,6 +30,7 @@ enum class ErrorCode {
   kCancelled,        // either engine gave the request up
   kDeadline,         // the request's deadline has passed
   kShutDown,         // the engine or messenger is closing
+  kPreempted,        // the prefill engine takes its pages back for now
 };
 
 // Stable name of a code, for logs and metrics ("peer_lost").

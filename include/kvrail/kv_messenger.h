@@ -105,6 +105,11 @@ class KvMessenger {
   // send is ready at once, and the prefill node is told.
   RequestId request_prefill(PeerId peer, DecodeRequest request);
 
+  // Gives a request up, at any moment: it ends by on_failed (kCancelled) and, where writes may
+  // still land, on_quiescent. The prefill node stops posting and tells its engine. One that has
+  // ended, or ends just now by on_ready, is left alone.
+  void cancel(RequestId request, const std::string& reason);
+
   // --- Prefill side ---
 
   // The router gave the prompt to this engine first: the engine may bind pages and compute before
@@ -113,7 +118,7 @@ class KvMessenger {
   // open already.
   RequestId expect_request(const std::string& external_id);
 
-  // The request's source pages, for the whole prompt, and the tokens at their front that are
+  // Also after preempt(). The request's source pages, for the whole prompt, and the tokens at their front that are
   // computed already (prefix cache): those are sent at once. Throws Error (kInvalidArgument) on
   // pages that do not fit; requests that have ended meanwhile are ignored.
   void bind_pages(RequestId request, RequestPages pages, std::uint32_t cached_tokens,
@@ -124,6 +129,12 @@ class KvMessenger {
 
   // The engine gives the request up after having bound it.
   void fail(RequestId request, const std::string& reason);
+
+  // The engine takes its pages back for now: once nothing reads them, on_pages_released
+  // (kPreempted) says so, and the request stays open. A later bind_pages goes on: what was sent is
+  // not sent again, and its tokens are computed or cached anew from the front. Steps announced
+  // before say nothing any more. Ignored unless pages are bound.
+  void preempt(RequestId request);
 
   // A counter for one stream of forward passes, watched by this messenger.
   std::shared_ptr<LayerCounter> make_layer_counter();

@@ -49,7 +49,7 @@ struct SendReport {
 // start(), connect() and destructor).
 //
 // Every request announced by on_prefill_request or made by expect_request ends in exactly one
-// on_pages_released. Calls should not throw; what they throw is logged and dropped.
+// on_pages_released, besides those that preempt() leads to. Calls should not throw; what they throw is logged and dropped.
 class PrefillScheduler {
  public:
   virtual ~PrefillScheduler() = default;
@@ -59,12 +59,13 @@ class PrefillScheduler {
   // (`sent` empty, no context) ends at once, by on_pages_released, without an answer.
   virtual void on_prefill_request(const PrefillRequest& request) = 0;
 
-  // The request is given up (its decode node was lost, a step of it failed): computing it further
-  // is of no use. The pages stay in use until on_pages_released.
+  // The request is given up (its decode node cancelled it or was lost, a step of it failed):
+  // computing it further is of no use. The pages stay in use until on_pages_released.
   virtual void on_cancelled(RequestId request, const Status& reason) = 0;
 
-  // Nothing reads the request's source pages any more; the id is dead. `result` is ok when
-  // everything was sent.
+  // Nothing reads the request's source pages any more. `result` is ok when everything was sent
+  // (and, where other rails could take over, received). Unless it is kPreempted, which asks for a
+  // later bind_pages, the id is dead.
   virtual void on_pages_released(RequestId request, const Status& result,
                                  const SendReport& report) = 0;
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <vector>
 
 #include "kvrail/error.h"
@@ -40,6 +41,9 @@ struct WriteList {
   RemoteRegionId target;
   CounterId counter;
   std::vector<WriteRun> runs;
+  // Once a stop is requested, nothing more of it is posted: it completes as kCancelled when what
+  // was posted before is done.
+  std::stop_token stop = {};
 };
 
 // What became of a submission. Times are CLOCK_MONOTONIC nanoseconds; 0 means never.

@@ -44,6 +44,8 @@ std::string_view to_string(ErrorCode code) {
       return "deadline";
     case ErrorCode::kShutDown:
       return "shut_down";
+    case ErrorCode::kPreempted:
+      return "preempted";
   }
   return "unknown";
 }

@@ -53,6 +53,10 @@ Lane::Outcome Lane::post(std::uint32_t most, std::int64_t now_ns) {
   if (queue_.empty()) return Outcome::kIdle;
   Submission& submission = *queue_.front();
   if (!submission.status.ok()) return Outcome::kFailed;
+  if (submission.list.stop.stop_requested()) {
+    submission.status = {ErrorCode::kCancelled, "the submission was stopped by its owner"};
+    return Outcome::kFailed;
+  }
   bool posted = false;
   for (std::uint32_t i = 0; i < most; ++i) {
     switch (post_one(submission, now_ns)) {

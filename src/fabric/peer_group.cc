@@ -194,7 +194,9 @@ bool PeerGroup::settle_head(Lane& lane, Lane::Outcome outcome) {
   Submission& head = *lane.pop_head();
   head.queued = false;
   head.place.leave();
-  if (outcome == Lane::Outcome::kFailed) life_->report_error(head.status);
+  if (outcome == Lane::Outcome::kFailed && head.status.code() != ErrorCode::kCancelled) {
+    life_->report_error(head.status);
+  }
   if (head.outstanding == 0) finish(head);
   return true;
 }

@@ -23,9 +23,13 @@ struct SendRoute {
 };
 
 // What is known of a peer once both nodes are introduced. Immutable, and so shared by every thread;
-// it may outlive the peer.
+// it may outlive the peer. Other links in place of these make another one, with the same id.
 struct AttachedPeer {
-  PeerId id;
+  PeerId id;                       // as the engine knows it
+  PeerId links;                    // as fabric-lib knows it: one set of links
+  std::uint32_t links_number = 0;  // of that set, the same on both nodes; from 0
+  // Other links can take the place of these, since there are more rails than one.
+  bool fails_over = false;
   std::string node_name;
   std::string label;  // "node-7 (10.0.0.7:4600)", for errors and logs
   std::uint32_t lost_after_ms = 0;

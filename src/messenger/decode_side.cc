@@ -98,7 +98,7 @@ void DecodeSide::start(PeerId peer_id, RequestId id, DecodeRequest request, Toke
   const auto receiver = std::make_shared<RequestReceiver>(environment_, id, std::move(peer),
                                                           std::move(request), sent, requested_ns);
   receivers_.emplace(id, receiver);
-  receiver->start();
+  receiver->start(!unlinked_.contains(peer_id));
 }
 
 void DecodeSide::fail_unasked(RequestId id, const DecodeRequest& request, TokenRange sent,
@@ -123,6 +123,15 @@ std::shared_ptr<RequestReceiver> DecodeSide::find(PeerId peer, std::uint64_t wir
   return entry == receivers_.end() || entry->second->peer() != peer ? nullptr : entry->second;
 }
 
+void DecodeSide::cancel(RequestId request, const std::string& reason) {
+  environment_.loop.post([this, request, reason] {
+    const auto entry = receivers_.find(request);
+    if (entry == receivers_.end()) return;
+    const auto receiver = entry->second;
+    receiver->cancel(reason);
+  });
+}
+
 bool DecodeSide::on_reject(PeerId peer, const PrefillRejectMessage& message) {
   const auto receiver = find(peer, message.wire_id);
   return receiver && receiver->on_reject(message);
@@ -130,7 +139,25 @@ bool DecodeSide::on_reject(PeerId peer, const PrefillRejectMessage& message) {
 
 bool DecodeSide::on_failed(PeerId peer, const FailedMessage& message) {
   const auto receiver = find(peer, message.wire_id);
-  return receiver && receiver->on_failed(message);
+  return receiver ? receiver->on_failed(message) : answer_unknown(peer, message.wire_id);
+}
+
+bool DecodeSide::on_cancel_ack(PeerId peer, const CancelAckMessage& message) {
+  const auto receiver = find(peer, message.wire_id);
+  return receiver ? receiver->on_cancel_ack(message) : answer_unknown(peer, message.wire_id);
+}
+
+bool DecodeSide::answer_unknown(PeerId peer, std::uint64_t wire_id) {
+  environment_.peers.send(peer, ReceivedMessage{wire_id});
+  return false;
+}
+
+std::vector<std::shared_ptr<RequestReceiver>> DecodeSide::receivers_of(PeerId peer) const {
+  std::vector<std::shared_ptr<RequestReceiver>> found;
+  for (const auto& [id, receiver] : receivers_) {
+    if (receiver->peer() == peer) found.push_back(receiver);
+  }
+  return found;
 }
 
 void DecodeSide::on_peer_lost(PeerId peer, const Status& reason, bool quietly) {
@@ -138,19 +165,27 @@ void DecodeSide::on_peer_lost(PeerId peer, const Status& reason, bool quietly) {
     const std::lock_guard lock(mutex_);
     peers_.erase(peer);
   }
-  std::vector<std::shared_ptr<RequestReceiver>> open;
-  for (const auto& [id, receiver] : receivers_) {
-    if (receiver->peer() == peer) open.push_back(receiver);
-  }
-  for (const auto& receiver : open) receiver->on_peer_lost(reason, quietly);
+  unlinked_.erase(peer);
+  for (const auto& receiver : receivers_of(peer)) receiver->on_peer_lost(reason, quietly);
 }
 
 void DecodeSide::on_links_closed(PeerId peer) {
-  std::vector<std::shared_ptr<RequestReceiver>> open;
-  for (const auto& [id, receiver] : receivers_) {
-    if (receiver->peer() == peer) open.push_back(receiver);
+  for (const auto& receiver : receivers_of(peer)) receiver->on_links_closed();
+}
+
+void DecodeSide::on_links_lost(PeerId peer) { unlinked_.insert(peer); }
+
+void DecodeSide::on_links_fenced(PeerId peer) {
+  for (const auto& receiver : receivers_of(peer)) receiver->on_links_fenced();
+}
+
+void DecodeSide::on_relinked(const std::shared_ptr<const AttachedPeer>& peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    peers_[peer->id] = peer;
   }
-  for (const auto& receiver : open) receiver->on_links_closed();
+  unlinked_.erase(peer->id);
+  for (const auto& receiver : receivers_of(peer->id)) receiver->on_relinked(peer);
 }
 
 void DecodeSide::receiver_ended(RequestReceiver& receiver, bool ready) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "kvrail/decode_scheduler.h"
 #include "kvrail/kv_layout.h"
@@ -37,14 +38,21 @@ class DecodeSide final : private ReceiverOwner {
 
   // KvMessenger::request_prefill.
   RequestId request(PeerId peer, DecodeRequest request);
+  // KvMessenger::cancel.
+  void cancel(RequestId request, const std::string& reason);
 
   void on_attached(std::shared_ptr<const AttachedPeer> peer);
   // False: late, a duplicate, or unknown.
   bool on_reject(PeerId peer, const PrefillRejectMessage& message);
   bool on_failed(PeerId peer, const FailedMessage& message);
+  bool on_cancel_ack(PeerId peer, const CancelAckMessage& message);
   // `quietly`: this node closes, and its requests are told once they are quiescent.
   void on_peer_lost(PeerId peer, const Status& reason, bool quietly);
   void on_links_closed(PeerId peer);
+  // The links to an attached peer are to be replaced; are closed; are replaced.
+  void on_links_lost(PeerId peer);
+  void on_links_fenced(PeerId peer);
+  void on_relinked(const std::shared_ptr<const AttachedPeer>& peer);
 
   std::size_t open_count() const;
   std::uint64_t ready_count() const { return ready_.load(std::memory_order_relaxed); }
@@ -59,6 +67,9 @@ class DecodeSide final : private ReceiverOwner {
              std::int64_t requested_ns);
   void fail_unasked(RequestId id, const DecodeRequest& request, TokenRange sent, PeerId peer);
   std::shared_ptr<RequestReceiver> find(PeerId peer, std::uint64_t wire_id) const;
+  // The peer's answer to something that is over here: it may forget it too.
+  bool answer_unknown(PeerId peer, std::uint64_t wire_id);
+  std::vector<std::shared_ptr<RequestReceiver>> receivers_of(PeerId peer) const;
   void free_name(const std::string& external_id, bool ready);
 
   const Limits limits_;
@@ -69,6 +80,7 @@ class DecodeSide final : private ReceiverOwner {
 
   // The messenger's thread only. In order of their ids, in which they are told.
   std::map<RequestId, std::shared_ptr<RequestReceiver>> receivers_;
+  std::unordered_set<PeerId> unlinked_;  // attached, and their links are being replaced
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

@@ -121,6 +121,7 @@ Message Handshake::take_attach(const AttachMessage& attach) {
   auto introduction = engine_.accept_peer(attach.fabric_offer, options_);
   opened_ = introduction.peer;
   peer->id = introduction.peer;
+  peer->links = introduction.peer;
   import_regions(attach.regions, *peer);
   planned_ = std::move(peer);
 
@@ -141,6 +142,7 @@ Message Handshake::take_attach_ack(const AttachAckMessage& attach) {
   auto introduction = engine_.connect_peer(attach.fabric_answer, options_);
   opened_ = introduction.peer;
   peer->id = introduction.peer;
+  peer->links = introduction.peer;
   import_regions(attach.regions, *peer);
   awaits_ = Awaits::kNothing;
   peer_ = std::move(peer);
@@ -190,7 +192,7 @@ void Handshake::import_regions(const std::vector<RegionEntry>& entries, Attached
                   fmt::format("the layout of {} places pages in region {}, which it did not tell",
                               label_, region.value()));
     }
-    regions.emplace(region, engine_.import_region(peer.id, entry->descriptor));
+    regions.emplace(region, engine_.import_region(peer.links, entry->descriptor));
   };
   const KvLayout& layout = peer.send->plan.target();
   for (const RankLayout& rank : layout.ranks) {

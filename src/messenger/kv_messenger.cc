@@ -30,6 +30,10 @@ RequestId KvMessenger::request_prefill(PeerId peer, DecodeRequest request) {
   return core_->decode().request(peer, std::move(request));
 }
 
+void KvMessenger::cancel(RequestId request, const std::string& reason) {
+  core_->decode().cancel(request, reason);
+}
+
 RequestId KvMessenger::expect_request(const std::string& external_id) {
   return core_->prefill().expect(external_id);
 }
@@ -46,6 +50,8 @@ void KvMessenger::reject(RequestId request, const std::string& reason) {
 void KvMessenger::fail(RequestId request, const std::string& reason) {
   core_->prefill().give_up(request, Status(ErrorCode::kCancelled, reason));
 }
+
+void KvMessenger::preempt(RequestId request) { core_->prefill().preempt(request); }
 
 std::shared_ptr<LayerCounter> KvMessenger::make_layer_counter() {
   return core_->watcher().make_counter();

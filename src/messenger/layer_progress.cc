@@ -75,6 +75,34 @@ std::optional<LayerProgress::Part> LayerProgress::take() {
   return std::nullopt;
 }
 
+void LayerProgress::rewind() {
+  if (sent_) open(*sent_);
+}
+
+std::string LayerProgress::lacking() const {
+  if (!sent_) return "no decode node has asked for it";
+  constexpr std::size_t kMaxRanges = 4;
+  std::string text;
+  std::size_t ranges = 0;
+  for (std::size_t first = 0; first < layers_.size();) {
+    const std::uint32_t computed = std::min(layers_[first].computed, sent_->end);
+    std::size_t last = first;
+    while (last + 1 < layers_.size() &&
+           std::min(layers_[last + 1].computed, sent_->end) == computed) {
+      ++last;
+    }
+    if (computed < sent_->end && ++ranges <= kMaxRanges) {
+      text += first == last
+                  ? fmt::format("{}layer {} has", ranges > 1 ? ", " : "", first)
+                  : fmt::format("{}layers {} to {} have", ranges > 1 ? ", " : "", first, last);
+      text += fmt::format(" {} of {} tokens", computed, sent_->end);
+    }
+    first = last + 1;
+  }
+  if (ranges > kMaxRanges) text += ", ...";
+  return ranges == 0 ? "every layer is computed" : text;
+}
+
 void LayerProgress::make_ready(std::uint32_t index) {
   Layer& layer = layers_[index];
   if (layer.ready) return;

@@ -16,14 +16,16 @@ namespace kvrail {
 // and not sent" is the one rule, whatever made it so: a chunk, a prefix that was cached, or a
 // decode request that came after the prefill had begun.
 //
-// Invariant, for each layer: sent <= computed <= announced, in tokens from the prompt's start.
+// Invariant, for each layer: computed <= announced, in tokens from the prompt's start, and what is
+// taken is computed then.
 //
 // Threads: one at a time (the sender's lock).
 class LayerProgress {
  public:
   explicit LayerProgress(std::uint32_t layer_count) : layers_(layer_count) {}
 
-  // All layers have the first `tokens` tokens. Once, before anything is announced.
+  // All layers have the first `tokens` tokens, and no more is announced: for each binding of pages,
+  // before its steps. What was sent before stays sent.
   void begin(std::uint32_t tokens);
 
   // The tokens that cross, once they are known.
@@ -46,6 +48,12 @@ class LayerProgress {
     std::int64_t seen_ns = 0;
   };
   std::optional<Part> take();
+
+  // Nothing was sent: what is computed is to be taken once more.
+  void rewind();
+
+  // What is lacking, for people: "layers 3 to 15 have 16 of 29 tokens".
+  std::string lacking() const;
 
   // Everything that crosses has been taken.
   bool complete() const { return sent_.has_value() && layers_open_ == 0; }

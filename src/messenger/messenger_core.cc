@@ -205,6 +205,15 @@ bool KvMessengerCore::peer_message(const std::shared_ptr<const AttachedPeer>& pe
   if (const auto* failed = std::get_if<FailedMessage>(&message)) {
     return decode_ && decode_->on_failed(peer->id, *failed);
   }
+  if (const auto* cancel = std::get_if<CancelMessage>(&message)) {
+    return prefill_ && prefill_->on_cancel(peer->id, *cancel);
+  }
+  if (const auto* ack = std::get_if<CancelAckMessage>(&message)) {
+    return decode_ && decode_->on_cancel_ack(peer->id, *ack);
+  }
+  if (auto* restart = std::get_if<RestartMessage>(&message)) {
+    return prefill_ && prefill_->on_restart(peer, std::move(*restart));
+  }
   return false;
 }
 

@@ -52,6 +52,10 @@ void PrefillSide::give_up(RequestId request, Status reason) {
   if (const auto sender = senders_.find(request)) sender->fail(std::move(reason), true);
 }
 
+void PrefillSide::preempt(RequestId request) {
+  if (const auto sender = senders_.find(request)) sender->preempt();
+}
+
 void PrefillSide::context_ready(RequestId request) {
   if (const auto sender = senders_.find(request)) {
     sender->context_ready();
@@ -63,6 +67,10 @@ bool PrefillSide::on_request(const std::shared_ptr<const AttachedPeer>& peer,
                              PrefillRequestMessage message) {
   const SenderTable::Origin origin{peer->id, message.wire_id};
   if (senders_.find(origin)) return false;
+  if (cancelled_.take(peer->id, message.wire_id)) {
+    peers_.send(peer->id, PrefillRejectMessage{message.wire_id, "it was cancelled before it came"});
+    return true;
+  }
   if (auto fault = find_fault(*peer, message); !fault.empty()) {
     peers_.send(peer->id, PrefillRejectMessage{message.wire_id, std::move(fault)});
     return true;
@@ -146,6 +154,43 @@ std::string PrefillSide::find_fault(const AttachedPeer& peer,
   return {};
 }
 
+bool PrefillSide::on_cancel(PeerId peer, const CancelMessage& message) {
+  const auto sender = senders_.find({peer, message.wire_id});
+  if (!sender) {
+    cancelled_.add(peer, message.wire_id);
+    peers_.send(peer, CancelAckMessage{message.wire_id, 0, {}, "it is not known here"});
+    return false;
+  }
+  Status reason(ErrorCode::kCancelled, fmt::format("its decode node gave request {} up: {}",
+                                                   sender->external_id(), message.reason));
+  if (auto end = sender->cancel(std::move(reason))) answer_cancel(peer, message.wire_id, *end);
+  return true;
+}
+
+void PrefillSide::answer_cancel(PeerId peer, std::uint64_t wire_id, const SendEnd& end) {
+  peers_.send(peer, CancelAckMessage{wire_id, end.links, end.posted, end.progress});
+}
+
+bool PrefillSide::on_restart(const std::shared_ptr<const AttachedPeer>& peer,
+                             RestartMessage message) {
+  if (message.links != peer->links_number) return false;
+  const SenderTable::Origin origin{peer->id, message.wire_id};
+  const auto sender = senders_.find(origin);
+  if (!sender) return false;
+  if (!sender->restart(peer, std::move(message.counters))) {
+    peers_.send(peer->id, FailedMessage{message.wire_id,
+                                        peer->links_number,
+                                        ErrorCode::kFabric,
+                                        "its links failed, and its pages are not held any more",
+                                        {}});
+  }
+  return true;
+}
+
+void PrefillSide::on_links_lost(PeerId peer) {
+  for (const auto& sender : senders_.open_of(peer)) sender->suspend();
+}
+
 bool PrefillSide::on_received(PeerId peer, const ReceivedMessage& message) {
   const SenderTable::Origin origin{peer, message.wire_id};
   const auto sender = senders_.find(origin);
@@ -155,6 +200,7 @@ bool PrefillSide::on_received(PeerId peer, const ReceivedMessage& message) {
 }
 
 void PrefillSide::on_peer_lost(PeerId peer, const Status& reason) {
+  cancelled_.forget(peer);
   for (const auto& sender : senders_.forget_peer(peer)) sender->fail(reason, false);
 }
 
@@ -168,6 +214,16 @@ void PrefillSide::sender_cancelled(std::shared_ptr<RequestSender> sender, const 
   });
 }
 
+void PrefillSide::sender_preempted(std::shared_ptr<RequestSender> sender, SendReport report) {
+  loop_.post([this, sender = std::move(sender), report = std::move(report)] {
+    scheduler_.on_pages_released(
+        sender->id(),
+        Status(ErrorCode::kPreempted,
+               fmt::format("request {} was preempted", sender->external_id())),
+        report);
+  });
+}
+
 void PrefillSide::sender_ended(std::shared_ptr<RequestSender> sender, SendEnd end) {
   loop_.post([this, sender = std::move(sender), end = std::move(end)] { finish(*sender, end); });
 }
@@ -178,12 +234,14 @@ void PrefillSide::finish(const RequestSender& sender, const SendEnd& end) {
   if (origin && !end.status.ok() && senders_.find(*origin).get() == &sender) {
     const bool posted = std::any_of(end.posted.begin(), end.posted.end(),
                                     [](const UnitsEntry& entry) { return entry.units > 0; });
-    if (end.status.code() == ErrorCode::kRejected && !posted) {
+    if (end.cancel_asked) {
+      answer_cancel(origin->peer, origin->wire_id, end);
+    } else if (end.status.code() == ErrorCode::kRejected && !posted) {
       senders_.forget(*origin);
       peers_.send(origin->peer, PrefillRejectMessage{origin->wire_id, end.status.text()});
     } else {
-      peers_.send(origin->peer,
-                  FailedMessage{origin->wire_id, end.status.code(), end.status.text(), end.posted});
+      peers_.send(origin->peer, FailedMessage{origin->wire_id, end.links, end.status.code(),
+                                              end.status.text(), end.posted});
     }
   }
   senders_.release(sender.id());

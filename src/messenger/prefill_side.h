@@ -11,6 +11,7 @@
 #include "kvrail/prefill_scheduler.h"
 #include "kvrail/transfer_engine.h"
 #include "messenger/attached_peer.h"
+#include "messenger/cancelled_requests.h"
 #include "messenger/peer_messages.h"
 #include "messenger/request_sender.h"
 #include "messenger/sender_table.h"
@@ -38,13 +39,18 @@ class PrefillSide final : private SenderOwner {
             std::optional<ContextSlot> slot);
   // Ends the request, with kRejected or kCancelled.
   void give_up(RequestId request, Status reason);
+  void preempt(RequestId request);
   void context_ready(RequestId request);
   StepDispatch& steps() { return steps_; }
 
   // --- What the messenger's thread calls ---
   // False: late, a duplicate, or unknown.
   bool on_request(const std::shared_ptr<const AttachedPeer>& peer, PrefillRequestMessage message);
+  bool on_cancel(PeerId peer, const CancelMessage& message);
+  bool on_restart(const std::shared_ptr<const AttachedPeer>& peer, RestartMessage message);
   bool on_received(PeerId peer, const ReceivedMessage& message);
+  // The links to the peer are given up: nothing is posted until its requests are restarted.
+  void on_links_lost(PeerId peer);
   void on_peer_lost(PeerId peer, const Status& reason);
   void end_all(const Status& reason);
 
@@ -57,8 +63,10 @@ class PrefillSide final : private SenderOwner {
 
  private:
   void sender_cancelled(std::shared_ptr<RequestSender> sender, const Status& reason) override;
+  void sender_preempted(std::shared_ptr<RequestSender> sender, SendReport report) override;
   void sender_ended(std::shared_ptr<RequestSender> sender, SendEnd end) override;
   void finish(const RequestSender& sender, const SendEnd& end);
+  void answer_cancel(PeerId peer, std::uint64_t wire_id, const SendEnd& end);
 
   // Why the request cannot be served; empty if it can.
   std::string find_fault(const AttachedPeer& peer, const PrefillRequestMessage& message) const;
@@ -75,6 +83,7 @@ class PrefillSide final : private SenderOwner {
   std::vector<CacheGroupIndex> group_of_layer_;
   const std::shared_ptr<SourceLoad> load_;
   SenderTable senders_;
+  CancelledRequests cancelled_;  // the messenger's thread only
   StepDispatch steps_;
   std::atomic<std::uint64_t> released_{0};
 };

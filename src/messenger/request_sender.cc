@@ -40,6 +40,7 @@ void RequestSender::open(SendTarget target) {
   const std::lock_guard lock(mutex_);
   if (ended_ || target_) return;
   target_ = std::move(target);
+  links_ = target_->peer->links_number;
   for (const CounterEntry& entry : target_->counters) posted_.push_back({entry.group, 0});
   progress_.open(target_->sent);
   if (bound_) {
@@ -74,8 +75,28 @@ void RequestSender::bind(RequestPages pages, std::uint32_t cached_tokens,
     throw;
   }
   bound_ = true;
+  ++binding_;
   choose_sources();
   progress_.begin(cached_tokens);
+}
+
+void RequestSender::preempt() {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || !status_.ok() || !bound_) return;
+  preempting_ = true;
+  pump_locked();
+  end_if_done();
+}
+
+void RequestSender::unbind() {
+  preempting_ = false;
+  bound_ = false;
+  pages_ = {};
+  context_slot_.reset();
+  context_ready_ = false;
+  chunk_runs_ = ChunkRuns(layout_.groups.size());
+  sources_ = {};
+  share_ = {};
 }
 
 // By those who have least to send now; both the pages and what is wanted of them are known.
@@ -93,9 +114,10 @@ void RequestSender::check_source() const {
   }
 }
 
-bool RequestSender::announce(TokenRange tokens, std::span<const LayerIndex> layers) {
+std::optional<RequestSender::Binding> RequestSender::announce(TokenRange tokens,
+                                                              std::span<const LayerIndex> layers) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || !status_.ok()) return false;
+  if (ended_ || !status_.ok() || preempting_) return std::nullopt;
   if (!bound_) refuse(external_id_, "a step names it before bind_pages");
   if (target_ && tokens.end > target_->prompt_tokens) {
     refuse(external_id_, fmt::format("its chunk [{}, {}) goes beyond the prompt's {} tokens",
@@ -104,18 +126,19 @@ bool RequestSender::announce(TokenRange tokens, std::span<const LayerIndex> laye
   if (const auto fault = progress_.announce(tokens, layers); !fault.empty()) {
     refuse(external_id_, fault);
   }
-  return true;
+  return binding_;
 }
 
-void RequestSender::retract(TokenRange tokens, std::span<const LayerIndex> layers) {
+void RequestSender::retract(Binding binding, TokenRange tokens,
+                            std::span<const LayerIndex> layers) {
   const std::lock_guard lock(mutex_);
-  progress_.retract(tokens, layers);
+  if (binding == binding_) progress_.retract(tokens, layers);
 }
 
-void RequestSender::on_layer(StepId step, LayerIndex layer, TokenRange tokens,
+void RequestSender::on_layer(Binding binding, StepId step, LayerIndex layer, TokenRange tokens,
                              std::int64_t seen_ns) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || !status_.ok()) return;
+  if (ended_ || !status_.ok() || binding != binding_ || !bound_ || preempting_) return;
   if (!progress_.compute(layer, tokens, step, seen_ns)) {
     fail_locked(Status(ErrorCode::kStepFailed,
                        fmt::format("step {} computed tokens [{}, {}) of layer {}, but those before "
@@ -127,9 +150,14 @@ void RequestSender::on_layer(StepId step, LayerIndex layer, TokenRange tokens,
   pump_locked();
 }
 
+void RequestSender::fail_step(Binding binding, Status reason) {
+  const std::lock_guard lock(mutex_);
+  if (binding == binding_ && bound_ && !preempting_) fail_locked(std::move(reason), false);
+}
+
 void RequestSender::context_ready() {
   const std::lock_guard lock(mutex_);
-  if (ended_ || !status_.ok()) return;
+  if (ended_ || !status_.ok() || preempting_) return;
   if (!context_slot_) refuse(external_id_, "no context slot was bound");
   context_ready_ = true;
 }
@@ -137,6 +165,40 @@ void RequestSender::context_ready() {
 void RequestSender::fail(Status reason, bool told) {
   const std::lock_guard lock(mutex_);
   fail_locked(std::move(reason), told);
+}
+
+std::optional<SendEnd> RequestSender::cancel(Status reason) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return SendEnd{status_, {}, links_, posted_, true, lacking_};
+  if (!std::exchange(cancel_asked_, true)) {
+    lacking_ = bound_ ? progress_.lacking() : "it has no pages at the prefill node";
+    fail_locked(std::move(reason), false);
+  }
+  return std::nullopt;
+}
+
+void RequestSender::suspend() {
+  const std::lock_guard lock(mutex_);
+  suspended_ = true;
+  due_.clear();
+}
+
+bool RequestSender::restart(std::shared_ptr<const AttachedPeer> peer,
+                            std::vector<CounterEntry> counters) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return false;
+  links_ = peer->links_number;
+  target_->peer = std::move(peer);
+  target_->counters = std::move(counters);
+  posted_.clear();
+  for (const CounterEntry& entry : target_->counters) posted_.push_back({entry.group, 0});
+  suspended_ = false;
+  due_.clear();
+  progress_.rewind();
+  context_sent_ = false;
+  report_.bytes = report_.units = report_.writes = 0;
+  pump_locked();
+  return true;
 }
 
 bool RequestSender::received() {
@@ -160,7 +222,7 @@ bool RequestSender::resume() {
 }
 
 bool RequestSender::pump_locked() {
-  if (ended_ || !status_.ok() || !target_ || !bound_) return true;
+  if (ended_ || !status_.ok() || suspended_ || !target_ || !bound_) return true;
   for (;;) {
     while (!due_.empty()) {
       const Status status = submit(due_.front());
@@ -170,13 +232,13 @@ bool RequestSender::pump_locked() {
         waiting_ = true;
         target_->peer->send->gate->wait(shared_from_this());
       } else if (!status.ok()) {
-        fail_locked(as_loss(*target_->peer, status), false);
+        on_write_failed(status);
         return true;
       } else {
         due_.pop_front();
       }
     }
-    if (!prepare_next()) break;
+    if (preempting_ || !prepare_next()) break;
   }
   end_if_done();
   return true;
@@ -219,46 +281,62 @@ void RequestSender::prepare(RegionWrites writes, std::size_t part) {
   list.target = route.regions.at(writes.target_region);
   list.counter = counter->counter;
   list.runs = std::move(writes.runs);
+  list.stop = stop_.get_token();
   due_.push_back({std::move(list), writes.source_rank,
                   static_cast<std::size_t>(counter - target_->counters.begin()), part});
 }
 
 Status RequestSender::submit(Due& due) {
   WriteCallback done = [self = shared_from_this(), gate = target_->peer->send->gate,
-                        source_rank = due.source_rank, group = due.target_group,
-                        part = due.part](const Status& status, const WriteReport& report) {
-    self->on_written(source_rank, group, part, status, report);
+                        place = Place{links_, due.source_rank, due.target_group, due.part}](
+                           const Status& status, const WriteReport& report) {
+    self->on_written(place, status, report);
     gate->on_completion();
   };
   ++outstanding_;
-  Status status = engine_.submit(target_->peer->id, due.list, FullQueue::kRefuse, std::move(done));
+  Status status =
+      engine_.submit(target_->peer->links, due.list, FullQueue::kRefuse, std::move(done));
   if (!status.ok()) --outstanding_;
   return status;
 }
 
-void RequestSender::on_written(RankIndex source_rank, std::size_t target_group, std::size_t part,
-                               const Status& status, const WriteReport& report) {
-  load_.add_sent(source_rank, report.bytes_posted);
+void RequestSender::on_written(const Place& place, const Status& status,
+                               const WriteReport& report) {
+  load_.add_sent(place.source_rank, report.bytes_posted);
   const std::lock_guard lock(mutex_);
   --outstanding_;
-  posted_[target_group].units += report.units_posted;
-  report_.bytes += report.bytes_posted;
-  report_.units += report.units_posted;
-  report_.writes += report.writes_posted;
-  if (part != kNoPart) {
-    LayerTiming& timing = report_.layers[part];
-    if (timing.first_post_ns == 0 || report.first_post_ns < timing.first_post_ns) {
-      timing.first_post_ns = report.first_post_ns;
+  if (place.links == links_) {
+    posted_[place.target_group].units += report.units_posted;
+    report_.bytes += report.bytes_posted;
+    report_.units += report.units_posted;
+    report_.writes += report.writes_posted;
+    if (place.part != kNoPart) {
+      LayerTiming& timing = report_.layers[place.part];
+      if (timing.first_post_ns == 0 || report.first_post_ns < timing.first_post_ns) {
+        timing.first_post_ns = report.first_post_ns;
+      }
+      timing.last_completion_ns = std::max(timing.last_completion_ns, report.last_completion_ns);
     }
-    timing.last_completion_ns = std::max(timing.last_completion_ns, report.last_completion_ns);
+    if (!status.ok()) on_write_failed(status);
   }
-  if (!status.ok()) fail_locked(as_loss(*target_->peer, status), false);
   end_if_done();
+}
+
+// Where other links can take over, whoever replaces them says when.
+void RequestSender::on_write_failed(const Status& status) {
+  if (suspended_ || !status_.ok()) return;
+  if (target_->peer->fails_over && status.code() != ErrorCode::kInvalidArgument) {
+    suspended_ = true;
+    due_.clear();
+    return;
+  }
+  fail_locked(as_loss(*target_->peer, status), false);
 }
 
 void RequestSender::fail_locked(Status reason, bool told) {
   if (ended_ || !status_.ok()) return;
   status_ = std::move(reason);
+  stop_.request_stop();
   due_.clear();
   if (!told) owner_.sender_cancelled(shared_from_this(), status_);
   end_if_done();
@@ -271,15 +349,22 @@ bool RequestSender::everything_sent() const {
 
 void RequestSender::end_if_done() {
   if (ended_ || outstanding_ > 0) return;
-  if (status_.ok() && !everything_sent() && !received_) return;
+  if (status_.ok() && !received_) {
+    const bool sent = everything_sent();
+    if (preempting_ && !sent && (due_.empty() || suspended_)) {
+      unbind();
+      return owner_.sender_preempted(shared_from_this(), report_);
+    }
+    // Until the decode node has it, it may have to be sent again.
+    if (!sent || suspended_ || (target_->peer->fails_over && !preempting_)) return;
+  }
   ended_ = true;
-  pages_ = {};
+  unbind();
   chunk_runs_ = ChunkRuns(0);
-  sources_ = {};
-  share_ = {};
   // A gate may still hold this sender, and the peer holds the gate.
   target_.reset();
-  owner_.sender_ended(shared_from_this(), {status_, std::move(report_), posted_});
+  owner_.sender_ended(shared_from_this(), {status_, std::move(report_), links_, posted_,
+                                           cancel_asked_, std::move(lacking_)});
 }
 
 }  // namespace kvrail

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,11 @@ struct SendTarget {
 struct SendEnd {
   Status status;
   SendReport report;
-  std::vector<UnitsEntry> posted;  // per device group of the decode node; final
+  std::uint32_t links = 0;
+  std::vector<UnitsEntry> posted;  // per device group of the decode node, over those links; final
+  // The decode node gave it up and waits for an answer.
+  bool cancel_asked = false;
+  std::string progress;  // what was lacking then
 };
 
 // Who is told. Called with the sender's lock held, by any thread: it must only queue.
@@ -51,6 +56,8 @@ class SenderOwner {
   virtual ~SenderOwner() = default;
   // Before the end, when something other than the engine itself gave the request up.
   virtual void sender_cancelled(std::shared_ptr<RequestSender> sender, const Status& reason) = 0;
+  // Nothing reads the source pages any more; the request stays open and may be bound again.
+  virtual void sender_preempted(std::shared_ptr<RequestSender> sender, SendReport report) = 0;
   // Once: nothing reads the source pages any more, and nothing more is posted.
   virtual void sender_ended(std::shared_ptr<RequestSender> sender, SendEnd end) = 0;
 };
@@ -58,7 +65,8 @@ class SenderOwner {
 // The prefill side of one request, from its announcement to the release of its pages.
 //
 // Invariants
-//  1. What LayerProgress hands out is submitted once, or never if the request fails first.
+//  1. What LayerProgress hands out is submitted once, or never if the request fails first or its
+//     links are given up, when everything starts again.
 //  2. It ends once, and only while no submission of it is outstanding.
 //  3. Pages, plan and progress are dropped when it ends.
 //
@@ -75,20 +83,36 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
 
   // The decode node's request; once. Fails the request if its pages, bound before, do not fit.
   void open(SendTarget target);
-  // The source pages; once. Throws Error (kInvalidArgument). Posts nothing: pump() does.
+  // The source pages. Throws Error (kInvalidArgument). Posts nothing: pump() does.
   void bind(RequestPages pages, std::uint32_t cached_tokens, std::optional<ContextSlot> slot);
+  // Takes the pages back: nothing more is prepared, and what was prepared is sent first.
+  void preempt();
 
-  // A step will compute `tokens`. Throws Error (kInvalidArgument). False if the request has ended.
-  bool announce(TokenRange tokens, std::span<const LayerIndex> layers);
-  void retract(TokenRange tokens, std::span<const LayerIndex> layers);
+  // Which call of bind() a step belongs to: those of an earlier one say nothing any more.
+  using Binding = std::uint32_t;
+  // A step will compute `tokens`. Throws Error (kInvalidArgument). None if that is of no use: the
+  // request has ended or is being preempted.
+  std::optional<Binding> announce(TokenRange tokens, std::span<const LayerIndex> layers);
+  void retract(Binding binding, TokenRange tokens, std::span<const LayerIndex> layers);
   // A layer of a chunk is computed.
-  void on_layer(StepId step, LayerIndex layer, TokenRange tokens, std::int64_t seen_ns);
+  void on_layer(Binding binding, StepId step, LayerIndex layer, TokenRange tokens,
+                std::int64_t seen_ns);
+  // A step went wrong.
+  void fail_step(Binding binding, Status reason);
   void context_ready();
 
   // Gives the request up; the first reason stands. `told`: the engine knows, since it says so.
   void fail(Status reason, bool told);
+  // The decode node gives it up. What was posted, if that is final; else sender_ended will say it.
+  std::optional<SendEnd> cancel(Status reason);
   // The decode node has all it wants. False if there is more to send: then it cannot be true.
   bool received();
+
+  // The links are useless; posts nothing until restart(), or fail().
+  void suspend();
+  // Sends everything again, over other links of the same decode node and on these counters. False
+  // if the request has ended, and its pages are not held any more.
+  bool restart(std::shared_ptr<const AttachedPeer> peer, std::vector<CounterEntry> counters);
 
   // Submits what is due.
   void pump();
@@ -109,8 +133,16 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   bool prepare_next();
   void prepare(RegionWrites writes, std::size_t part);
   Status submit(Due& due);
-  void on_written(RankIndex source_rank, std::size_t target_group, std::size_t part,
-                  const Status& status, const WriteReport& report);
+  // Where a submission belongs.
+  struct Place {
+    std::uint32_t links;
+    RankIndex source_rank;
+    std::size_t target_group;
+    std::size_t part;
+  };
+  void on_written(const Place& place, const Status& status, const WriteReport& report);
+  void on_write_failed(const Status& status);
+  void unbind();
   void choose_sources();
   void fail_locked(Status reason, bool told);
   void check_source() const;
@@ -129,7 +161,11 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   // Guarded by mutex_.
   std::mutex mutex_;
   std::optional<SendTarget> target_;
+  std::uint32_t links_ = 0;  // of target_->peer
+  bool suspended_ = false;
   bool bound_ = false;
+  Binding binding_ = 0;
+  bool preempting_ = false;
   RequestPages pages_;
   std::optional<ContextSlot> context_slot_;
   bool context_ready_ = false;
@@ -143,7 +179,10 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   std::vector<RegionWrites> writes_;
   bool waiting_ = false;  // at the gate
   std::uint32_t outstanding_ = 0;
-  Status status_;  // why it fails
+  Status status_;          // why it fails
+  std::stop_source stop_;  // of everything submitted, once it fails
+  bool cancel_asked_ = false;
+  std::string lacking_;  // when that was asked
   bool ended_ = false;
   std::vector<UnitsEntry> posted_;
   SendReport report_;

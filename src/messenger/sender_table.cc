@@ -77,6 +77,15 @@ std::vector<std::shared_ptr<RequestSender>> SenderTable::forget_peer(PeerId peer
   auto end = first;
   for (; end != by_origin_.end() && end->first.peer == peer; ++end) forget_names(end->second);
   by_origin_.erase(first, end);
+  return open_of_locked(peer);
+}
+
+std::vector<std::shared_ptr<RequestSender>> SenderTable::open_of(PeerId peer) const {
+  const std::lock_guard lock(mutex_);
+  return open_of_locked(peer);
+}
+
+std::vector<std::shared_ptr<RequestSender>> SenderTable::open_of_locked(PeerId peer) const {
   std::vector<std::shared_ptr<RequestSender>> open;
   for (const auto& [id, entry] : open_) {
     if (entry.origin && entry.origin->peer == peer) open.push_back(entry.sender);

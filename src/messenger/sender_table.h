@@ -53,6 +53,7 @@ class SenderTable {
   std::vector<std::shared_ptr<RequestSender>> forget_peer(PeerId peer);
 
   std::vector<std::shared_ptr<RequestSender>> open() const;
+  std::vector<std::shared_ptr<RequestSender>> open_of(PeerId peer) const;
   std::size_t open_count() const;
   // Open ones of that peer, though their origin be forgotten.
   bool has_open(PeerId peer) const;
@@ -62,6 +63,7 @@ class SenderTable {
     std::shared_ptr<RequestSender> sender;
     std::optional<Origin> origin;
   };
+  std::vector<std::shared_ptr<RequestSender>> open_of_locked(PeerId peer) const;
   void forget_names(const std::shared_ptr<RequestSender>& sender);
 
   mutable std::mutex mutex_;

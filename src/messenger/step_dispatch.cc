@@ -16,27 +16,32 @@ class RunningStep final : public StepListener {
       : layers_(std::move(layers)) {}
 
   void add(std::shared_ptr<RequestSender> sender, TokenRange tokens) {
-    if (sender->announce(tokens, *layers_)) chunks_.push_back({std::move(sender), tokens});
+    if (const auto binding = sender->announce(tokens, *layers_)) {
+      chunks_.push_back({std::move(sender), *binding, tokens});
+    }
   }
 
   void on_layer(StepId step, LayerIndex layer, std::int64_t seen_ns) override {
-    for (const Chunk& chunk : chunks_) chunk.sender->on_layer(step, layer, chunk.tokens, seen_ns);
+    for (const Chunk& chunk : chunks_) {
+      chunk.sender->on_layer(chunk.binding, step, layer, chunk.tokens, seen_ns);
+    }
   }
   void on_step_finished(StepId) override {}
   void on_step_failed(StepId, const Status& reason) override {
-    for (const Chunk& chunk : chunks_) chunk.sender->fail(reason, false);
+    for (const Chunk& chunk : chunks_) chunk.sender->fail_step(chunk.binding, reason);
   }
   void on_step_discarded(StepId) override { retract(); }
 
   void retract() {
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
-      chunk->sender->retract(chunk->tokens, *layers_);
+      chunk->sender->retract(chunk->binding, chunk->tokens, *layers_);
     }
   }
 
  private:
   struct Chunk {
     std::shared_ptr<RequestSender> sender;
+    RequestSender::Binding binding;
     TokenRange tokens;
   };
   const std::shared_ptr<const std::vector<LayerIndex>> layers_;

@@ -50,6 +50,13 @@ std::vector<UnitsEntry> read_posted(FieldReader& reader,
       });
 }
 
+std::vector<RailId> read_rails(FieldReader& reader,
+                               const flatbuffers::Vector<const wire::Rail*>* rails) {
+  return reader.structs<RailId>(rails, "rails", kMaxDeviceGroupEntries, [](const wire::Rail& r) {
+    return RailId{.group = DeviceGroupId(r.group()), .rail = RailIndex(r.rail())};
+  });
+}
+
 std::vector<RegionEntry> read_regions(
     FieldReader& reader, const flatbuffers::Vector<flatbuffers::Offset<wire::Region>>* regions) {
   return reader.tables<RegionEntry>(regions, "regions", kMaxRegions, [&](const wire::Region& r) {
@@ -139,11 +146,15 @@ Message read(FieldReader& reader, const wire::Cancel& m) {
 }
 
 Message read(FieldReader& reader, const wire::CancelAck& m) {
-  return CancelAckMessage{.wire_id = m.wire_id(), .posted = read_posted(reader, m.posted())};
+  return CancelAckMessage{.wire_id = m.wire_id(),
+                          .links = m.links(),
+                          .posted = read_posted(reader, m.posted()),
+                          .progress = reader.text(m.progress(), "progress", kMaxReasonBytes)};
 }
 
 Message read(FieldReader& reader, const wire::Failed& m) {
   return FailedMessage{.wire_id = m.wire_id(),
+                       .links = m.links(),
                        .code = read_code(reader, m.code()),
                        .reason = reader.text(m.reason(), "reason", kMaxReasonBytes),
                        .posted = read_posted(reader, m.posted())};
@@ -154,7 +165,8 @@ Message read(FieldReader&, const wire::Received& m) {
 }
 
 Message read(FieldReader& reader, const wire::Restart& m) {
-  return RestartMessage{.wire_id = m.wire_id(), .counters = read_counters(reader, m.counters())};
+  return RestartMessage{
+      .wire_id = m.wire_id(), .links = m.links(), .counters = read_counters(reader, m.counters())};
 }
 
 Message read(FieldReader&, const wire::Heartbeat& m) {
@@ -166,6 +178,37 @@ Message read(FieldReader&, const wire::Wake&) { return WakeMessage{}; }
 Message read(FieldReader& reader, const wire::Goodbye& m) {
   return GoodbyeMessage{.code = read_code(reader, m.code()),
                         .reason = reader.text(m.reason(), "reason", kMaxReasonBytes)};
+}
+
+Message read(FieldReader& reader, const wire::RailFailed& m) {
+  return RailFailedMessage{.links = m.links(),
+                           .rails = read_rails(reader, m.rails()),
+                           .peer_rails = read_rails(reader, m.peer_rails()),
+                           .reason = reader.text(m.reason(), "reason", kMaxReasonBytes)};
+}
+
+Message read(FieldReader& reader, const wire::Relink& m) {
+  return RelinkMessage{
+      .links = m.links(),
+      .rails = read_rails(reader, m.rails()),
+      .reason = reader.text(m.reason(), "reason", kMaxReasonBytes),
+      .fabric_offer = reader.blob(m.fabric_offer(), "fabric_offer", kMaxFabricBytes)};
+}
+
+Message read(FieldReader& reader, const wire::RelinkAck& m) {
+  return RelinkAckMessage{
+      .links = m.links(),
+      .fabric_answer = reader.blob(m.fabric_answer(), "fabric_answer", kMaxFabricBytes)};
+}
+
+Message read(FieldReader& reader, const wire::Relinked& m) {
+  return RelinkedMessage{
+      .links = m.links(),
+      .fabric_confirm = reader.blob(m.fabric_confirm(), "fabric_confirm", kMaxFabricBytes)};
+}
+
+Message read(FieldReader&, const wire::LinksClosed& m) {
+  return LinksClosedMessage{.links = m.links()};
 }
 
 template <class Table>
@@ -208,6 +251,16 @@ Message read_envelope(const wire::Envelope& envelope, std::size_t size) {
       return read_body<wire::Wake>(envelope, size);
     case wire::Body::Goodbye:
       return read_body<wire::Goodbye>(envelope, size);
+    case wire::Body::RailFailed:
+      return read_body<wire::RailFailed>(envelope, size);
+    case wire::Body::Relink:
+      return read_body<wire::Relink>(envelope, size);
+    case wire::Body::RelinkAck:
+      return read_body<wire::RelinkAck>(envelope, size);
+    case wire::Body::Relinked:
+      return read_body<wire::Relinked>(envelope, size);
+    case wire::Body::LinksClosed:
+      return read_body<wire::LinksClosed>(envelope, size);
     case wire::Body::NONE:
       break;
   }

@@ -79,18 +79,19 @@ class BodyWriter {
     return wire::CreateCancel(builder_, m.wire_id, reason(m.reason)).Union();
   }
   Offset<void> operator()(const CancelAckMessage& m) {
-    return wire::CreateCancelAck(builder_, m.wire_id, units_vector(m.posted)).Union();
+    const auto posted = units_vector(m.posted);
+    return wire::CreateCancelAck(builder_, m.wire_id, m.links, posted, reason(m.progress)).Union();
   }
   Offset<void> operator()(const FailedMessage& m) {
     const auto text = reason(m.reason);
     const auto posted = units_vector(m.posted);
-    return wire::CreateFailed(builder_, m.wire_id, to_wire(m.code), text, posted).Union();
+    return wire::CreateFailed(builder_, m.wire_id, m.links, to_wire(m.code), text, posted).Union();
   }
   Offset<void> operator()(const ReceivedMessage& m) {
     return wire::CreateReceived(builder_, m.wire_id).Union();
   }
   Offset<void> operator()(const RestartMessage& m) {
-    return wire::CreateRestart(builder_, m.wire_id, counter_vector(m.counters)).Union();
+    return wire::CreateRestart(builder_, m.wire_id, m.links, counter_vector(m.counters)).Union();
   }
   Offset<void> operator()(const HeartbeatMessage& m) {
     return wire::CreateHeartbeat(builder_, m.remaining_ms).Union();
@@ -98,6 +99,25 @@ class BodyWriter {
   Offset<void> operator()(const WakeMessage&) { return wire::CreateWake(builder_).Union(); }
   Offset<void> operator()(const GoodbyeMessage& m) {
     return wire::CreateGoodbye(builder_, to_wire(m.code), reason(m.reason)).Union();
+  }
+  Offset<void> operator()(const RailFailedMessage& m) {
+    const auto rails = rail_vector(m.rails);
+    const auto peer_rails = rail_vector(m.peer_rails);
+    return wire::CreateRailFailed(builder_, m.links, rails, peer_rails, reason(m.reason)).Union();
+  }
+  Offset<void> operator()(const RelinkMessage& m) {
+    const auto rails = rail_vector(m.rails);
+    const auto text = reason(m.reason);
+    return wire::CreateRelink(builder_, m.links, rails, text, blob(m.fabric_offer)).Union();
+  }
+  Offset<void> operator()(const RelinkAckMessage& m) {
+    return wire::CreateRelinkAck(builder_, m.links, blob(m.fabric_answer)).Union();
+  }
+  Offset<void> operator()(const RelinkedMessage& m) {
+    return wire::CreateRelinked(builder_, m.links, blob(m.fabric_confirm)).Union();
+  }
+  Offset<void> operator()(const LinksClosedMessage& m) {
+    return wire::CreateLinksClosed(builder_, m.links).Union();
   }
 
  private:
@@ -137,6 +157,12 @@ class BodyWriter {
     for (const CounterEntry& entry : counters) {
       structs.emplace_back(entry.group.value(), entry.counter.value());
     }
+    return builder_.CreateVectorOfStructs(structs);
+  }
+  Offset<flatbuffers::Vector<const wire::Rail*>> rail_vector(const std::vector<RailId>& rails) {
+    std::vector<wire::Rail> structs;
+    structs.reserve(rails.size());
+    for (const RailId& id : rails) structs.emplace_back(id.group.value(), id.rail.value());
     return builder_.CreateVectorOfStructs(structs);
   }
   Offset<flatbuffers::Vector<const wire::Units*>> units_vector(

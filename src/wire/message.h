@@ -22,7 +22,7 @@ namespace kvrail {
 // Requests are named by the decode node's RequestId value ("wire id"): unique within one control
 // stream, which is one incarnation of both nodes.
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 enum class AuthScheme : std::uint8_t { kNone = 0 };
 
@@ -123,9 +123,13 @@ struct CancelMessage {
 
   bool operator==(const CancelMessage&) const = default;
 };
+// Nothing more is posted; `posted` is final. Empty for a request that is not known: a late one with
+// that id is refused.
 struct CancelAckMessage {
   std::uint64_t wire_id = 0;
+  std::uint32_t links = 0;  // the set of links that `posted` counts
   std::vector<UnitsEntry> posted;
+  std::string progress;  // what was not computed or not sent, for people
 
   bool operator==(const CancelAckMessage&) const = default;
 };
@@ -133,6 +137,7 @@ struct CancelAckMessage {
 // quiescent when its counters have reached it.
 struct FailedMessage {
   std::uint64_t wire_id = 0;
+  std::uint32_t links = 0;  // the set of links that `posted` counts
   ErrorCode code = ErrorCode::kFabric;
   std::string reason;
   std::vector<UnitsEntry> posted;
@@ -145,8 +150,11 @@ struct ReceivedMessage {
 
   bool operator==(const ReceivedMessage&) const = default;
 };
+// The decode side's old links are closed: everything is to be sent again, over that set of links
+// and on these counters.
 struct RestartMessage {
   std::uint64_t wire_id = 0;
+  std::uint32_t links = 0;
   std::vector<CounterEntry> counters;
 
   bool operator==(const RestartMessage&) const = default;
@@ -168,10 +176,52 @@ struct GoodbyeMessage {
   bool operator==(const GoodbyeMessage&) const = default;
 };
 
-using Message = std::variant<HelloMessage, HelloAckMessage, AttachMessage, AttachAckMessage,
-                             AttachedMessage, PrefillRequestMessage, PrefillRejectMessage,
-                             CancelMessage, CancelAckMessage, FailedMessage, ReceivedMessage,
-                             RestartMessage, HeartbeatMessage, WakeMessage, GoodbyeMessage>;
+// The links between two nodes are replaced as a set when a rail fails; sets are numbered from 0.
+//
+// Acceptor: the set is to be replaced, without these rails of either side.
+struct RailFailedMessage {
+  std::uint32_t links = 0;
+  std::vector<RailId> rails;       // the acceptor's
+  std::vector<RailId> peer_rails;  // the initiator's
+  std::string reason;
+
+  bool operator==(const RailFailedMessage&) const = default;
+};
+// Initiator: set links - 1 is given up and this one takes its place, without these rails of the
+// acceptor's.
+struct RelinkMessage {
+  std::uint32_t links = 0;
+  std::vector<RailId> rails;
+  std::string reason;
+  std::vector<std::byte> fabric_offer;
+
+  bool operator==(const RelinkMessage&) const = default;
+};
+struct RelinkAckMessage {
+  std::uint32_t links = 0;
+  std::vector<std::byte> fabric_answer;
+
+  bool operator==(const RelinkAckMessage&) const = default;
+};
+struct RelinkedMessage {
+  std::uint32_t links = 0;
+  std::vector<std::byte> fabric_confirm;
+
+  bool operator==(const RelinkedMessage&) const = default;
+};
+// The sender has closed its links of that set.
+struct LinksClosedMessage {
+  std::uint32_t links = 0;
+
+  bool operator==(const LinksClosedMessage&) const = default;
+};
+
+using Message =
+    std::variant<HelloMessage, HelloAckMessage, AttachMessage, AttachAckMessage, AttachedMessage,
+                 PrefillRequestMessage, PrefillRejectMessage, CancelMessage, CancelAckMessage,
+                 FailedMessage, ReceivedMessage, RestartMessage, HeartbeatMessage, WakeMessage,
+                 GoodbyeMessage, RailFailedMessage, RelinkMessage, RelinkAckMessage,
+                 RelinkedMessage, LinksClosedMessage>;
 
 // "PrefillRequest", for logs.
 std::string_view name_of(const Message& message);

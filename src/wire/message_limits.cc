@@ -56,6 +56,19 @@ std::string posted_fault(const std::vector<UnitsEntry>& posted) {
   return repetition_fault("posted", posted, [](const auto& entry) { return entry.group; });
 }
 
+std::string rails_fault(const std::vector<RailId>& rails) {
+  if (auto fault = size_fault("rails", rails.size(), kMaxDeviceGroupEntries, "entries");
+      !fault.empty()) {
+    return fault;
+  }
+  std::vector<RailId> sorted = rails;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return {};
+  return fmt::format("rails has rail {} of device group {} twice", twice->rail.value(),
+                     twice->group.value());
+}
+
 std::string regions_fault(const std::vector<RegionEntry>& regions) {
   if (auto fault = size_fault("regions", regions.size(), kMaxRegions, "entries"); !fault.empty()) {
     return fault;
@@ -175,6 +188,26 @@ struct FaultFinder {
   std::string operator()(const ReceivedMessage&) const { return {}; }
   std::string operator()(const HeartbeatMessage&) const { return {}; }
   std::string operator()(const WakeMessage&) const { return {}; }
+  std::string operator()(const RailFailedMessage& m) const {
+    std::string fault = rails_fault(m.rails);
+    if (fault.empty()) fault = rails_fault(m.peer_rails);
+    return fault;
+  }
+  std::string operator()(const RelinkMessage& m) const {
+    if (m.links == 0) return "links is 0, which is the set of the handshake";
+    std::string fault = rails_fault(m.rails);
+    if (fault.empty()) {
+      fault = size_fault("fabric_offer", m.fabric_offer.size(), kMaxFabricBytes, "bytes");
+    }
+    return fault;
+  }
+  std::string operator()(const RelinkAckMessage& m) const {
+    return size_fault("fabric_answer", m.fabric_answer.size(), kMaxFabricBytes, "bytes");
+  }
+  std::string operator()(const RelinkedMessage& m) const {
+    return size_fault("fabric_confirm", m.fabric_confirm.size(), kMaxFabricBytes, "bytes");
+  }
+  std::string operator()(const LinksClosedMessage&) const { return {}; }
 };
 
 }  // namespace

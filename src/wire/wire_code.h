@@ -12,7 +12,7 @@ namespace kvrail {
 
 // Our enums on the wire. Codes have numbers that stay when the enum of the interface
 // changes; kOk has none.
-inline constexpr std::array<std::pair<ErrorCode, wire::Code>, 19> kWireCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, wire::Code>, 20> kWireCodes = {{
     {ErrorCode::kInvalidArgument, wire::Code::invalid_argument},
     {ErrorCode::kNotFound, wire::Code::not_found},
     {ErrorCode::kUnsupported, wire::Code::unsupported},
@@ -32,6 +32,7 @@ inline constexpr std::array<std::pair<ErrorCode, wire::Code>, 19> kWireCodes = {
     {ErrorCode::kCancelled, wire::Code::cancelled},
     {ErrorCode::kDeadline, wire::Code::deadline},
     {ErrorCode::kShutDown, wire::Code::shut_down},
+    {ErrorCode::kPreempted, wire::Code::preempted},
 }};
 
 inline wire::Auth to_wire(AuthScheme scheme) {

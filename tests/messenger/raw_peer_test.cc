@@ -44,9 +44,9 @@ TEST_F(RawPeerTest, DuplicateLateAndUnknownMessagesAreCountedAndIgnored) {
   const RequestId id = node.take<PrefillRequestedEvent>().request.id;
   for (const Message& message :
        {Message(ReceivedMessage{5}), Message(ReceivedMessage{77}),
-        Message(FailedMessage{5, ErrorCode::kFabric, "?", {}}),
-        Message(PrefillRejectMessage{5, "?"}), Message(CancelAckMessage{9, {}}),
-        Message(RestartMessage{9, {}}), Message(CancelMessage{77, "?"}), Message(raw.hello()),
+        Message(FailedMessage{5, 0, ErrorCode::kFabric, "?", {}}),
+        Message(PrefillRejectMessage{5, "?"}), Message(CancelAckMessage{9, 0, {}, ""}),
+        Message(RestartMessage{9, 0, {}}), Message(CancelMessage{77, "?"}), Message(raw.hello()),
         Message(AttachedMessage{})}) {
     raw.send(message);
   }
@@ -149,7 +149,7 @@ TEST_F(RawPeerTest, FailedWaitsForWhatWasPosted) {
   const RequestId id = node.request(peer, "a", target_);
   const auto asked = raw.take<PrefillRequestMessage>();
   // It says that it has posted what never comes: the peer's links are closed in the end.
-  FailedMessage failed{asked.wire_id, ErrorCode::kCancelled, "no more", {{DeviceGroupId(0), 1}}};
+  FailedMessage failed{asked.wire_id, 0, ErrorCode::kCancelled, "no more", {{DeviceGroupId(0), 1}}};
   raw.send(failed);
   raw.send(failed);
   const auto told = node.take<FailedEvent>();
@@ -173,7 +173,7 @@ TEST_F(RawPeerTest, UnitsThatWerePostedAndNeverArriveLoseThePeer) {
   const PeerId peer = node.take_attached();
   node.request(peer, "a", target_);
   const auto asked = raw.take<PrefillRequestMessage>();
-  raw.send(FailedMessage{asked.wire_id, ErrorCode::kFabric, "lost", {{DeviceGroupId(0), 1}}});
+  raw.send(FailedMessage{asked.wire_id, 0, ErrorCode::kFabric, "lost", {{DeviceGroupId(0), 1}}});
   EXPECT_FALSE(node.take<FailedEvent>().quiescent);
   EXPECT_EQ(node.take<QuiescentEvent>().how, Quiescence::kProved);
 }
@@ -186,7 +186,7 @@ TEST_F(RawPeerTest, FailedWithMoreThanCanBePostedLosesThePeer) {
   node.request(node.take_attached(), "a", target_);
   const auto asked = raw.take<PrefillRequestMessage>();
   raw.send(
-      FailedMessage{asked.wire_id, ErrorCode::kFabric, "lost", {{DeviceGroupId(0), 1u << 30}}});
+      FailedMessage{asked.wire_id, 0, ErrorCode::kFabric, "lost", {{DeviceGroupId(0), 1u << 30}}});
   const auto failed = node.take<FailedEvent>();
   EXPECT_EQ(failed.reason.code(), ErrorCode::kPeerLost);
   EXPECT_THAT(failed.reason.text(), HasSubstr("more than it expects"));

@@ -333,6 +333,9 @@ TEST(ProtocolExample, CountsWhatItSays) {
   const RequestId id = pair.prefill().take<PrefillRequestedEvent>().request.id;
   pair.prefill().compute_all_layers(source, {0, 16});
   pair.prefill().messenger().bind_pages(id, source.pages, 16);
+  // The prefix by itself, before a chunk can take it along.
+  ASSERT_TRUE(poll_until(
+      [&] { return pair.decode().messenger().stats().fabric.peers[0].links.units_received == 6; }));
   pair.run_chunks(id, source, 16, {27, 29});
   EXPECT_EQ(pair.decode().take<ReadyEvent>().report.units, 24u);
   const auto released = pair.prefill().take<PagesReleasedEvent>();

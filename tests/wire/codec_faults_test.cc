@@ -133,7 +133,7 @@ TEST(DecodeFaultTest, ValuesThatNoSideMaySay) {
                                  [](FlatBufferBuilder& b) {
                                    const auto counters = b.CreateVectorOfStructs(
                                        std::vector<wire::Counter>{{1, 5}, {1, 6}});
-                                   return wire::CreateRestart(b, 1, counters).Union();
+                                   return wire::CreateRestart(b, 1, 0, counters).Union();
                                  })),
               AllOf(HasSubstr("Restart"), HasSubstr("counters has 1 twice")));
   EXPECT_THAT(decode_fault(craft(wire::Body::Cancel,
@@ -154,7 +154,7 @@ TEST(DecodeFaultTest, EnumsOutOfRange) {
   };
   EXPECT_EQ(decode_fault(goodbye(1)), "decoded");
   EXPECT_THAT(decode_fault(goodbye(0)), AllOf(HasSubstr("Goodbye"), HasSubstr("code is 0")));
-  EXPECT_THAT(decode_fault(goodbye(20)), HasSubstr("code is 20"));
+  EXPECT_THAT(decode_fault(goodbye(21)), HasSubstr("code is 21"));
   EXPECT_THAT(decode_fault(goodbye(255)), HasSubstr("code is 255"));
 
   EXPECT_THAT(decode_fault(craft(wire::Body::Hello,

@@ -36,7 +36,7 @@ std::string name(Random& random) {
 
 ErrorCode code(Random& random) {
   return static_cast<ErrorCode>(pick(random, static_cast<int>(ErrorCode::kInvalidArgument),
-                                     static_cast<int>(ErrorCode::kShutDown)));
+                                     static_cast<int>(ErrorCode::kPreempted)));
 }
 
 template <class Make>
@@ -65,6 +65,13 @@ std::vector<CounterEntry> counters(Random& random) {
 std::vector<UnitsEntry> posted(Random& random) {
   return several(random, 9, [&](std::size_t i) {
     return UnitsEntry{.group = DeviceGroupId(static_cast<std::uint16_t>(i)), .units = random()};
+  });
+}
+
+std::vector<RailId> rails(Random& random) {
+  return several(random, 4, [&](std::size_t i) {
+    return RailId{.group = DeviceGroupId(static_cast<std::uint16_t>(i / 2)),
+                  .rail = RailIndex(static_cast<std::uint16_t>(i % 2))};
   });
 }
 
@@ -181,22 +188,43 @@ Message sample_message(std::size_t kind, Random& random) {
     case 7:
       return CancelMessage{.wire_id = random(), .reason = text(random, 90)};
     case 8:
-      return CancelAckMessage{.wire_id = random(), .posted = posted(random)};
+      return CancelAckMessage{.wire_id = random(),
+                              .links = any32(random),
+                              .posted = posted(random),
+                              .progress = text(random, 90)};
     case 9:
       return FailedMessage{.wire_id = random(),
+                           .links = any32(random),
                            .code = code(random),
                            .reason = text(random, 90),
                            .posted = posted(random)};
     case 10:
       return ReceivedMessage{.wire_id = random()};
     case 11:
-      return RestartMessage{.wire_id = random(), .counters = counters(random)};
+      return RestartMessage{
+          .wire_id = random(), .links = any32(random), .counters = counters(random)};
     case 12:
       return HeartbeatMessage{.remaining_ms = any32(random)};
     case 13:
       return WakeMessage{};
-    default:
+    case 14:
       return GoodbyeMessage{.code = code(random), .reason = text(random, 90)};
+    case 15:
+      return RailFailedMessage{.links = any32(random),
+                               .rails = rails(random),
+                               .peer_rails = rails(random),
+                               .reason = text(random, 90)};
+    case 16:
+      return RelinkMessage{.links = any32(random) | 1,
+                           .rails = rails(random),
+                           .reason = text(random, 90),
+                           .fabric_offer = bytes(random, 100)};
+    case 17:
+      return RelinkAckMessage{.links = any32(random), .fabric_answer = bytes(random, 100)};
+    case 18:
+      return RelinkedMessage{.links = any32(random), .fabric_confirm = bytes(random, 100)};
+    default:
+      return LinksClosedMessage{.links = any32(random)};
   }
 }
 
