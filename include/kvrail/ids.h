@@ -28,6 +28,14 @@ class StrongId {
 using DeviceGroupId = StrongId<struct DeviceGroupTag, std::uint16_t>;
 // A rail within its device group; dense from 0.
 using RailIndex = StrongId<struct RailTag, std::uint16_t>;
+// A rail of a node. Where an engine has several providers open, the same index names a rail of
+// each.
+struct RailId {
+  DeviceGroupId group;
+  RailIndex rail;
+
+  auto operator<=>(const RailId&) const = default;
+};
 // A peer of one engine; never used again within that engine's life.
 using PeerId = StrongId<struct PeerTag, std::uint32_t>;
 // A counter of (peer, device group); 20 bits, 1 to 1,048,575.

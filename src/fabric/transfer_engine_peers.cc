@@ -12,21 +12,65 @@
 // The half of TransferEngineCore that introduces peers.
 
 namespace kvrail {
-Bytes TransferEngineCore::offer() const {
+Bytes TransferEngineCore::offer(std::span<const RailId> left_out) const {
+  const std::vector<NodeRails> rails = remaining_rails(left_out);
   std::vector<Offer::ProviderRails> providers;
   for (std::size_t i = 0; i < providers_.size(); ++i) {
-    providers.push_back({providers_[i].name, rails_of(i)});
+    if (!rails[i].empty()) providers.push_back({providers_[i].name, rails[i]});
   }
   return encode_offer(providers, host_);
 }
 
-TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offer) const {
+void TransferEngineCore::check_left_out(std::span<const RailId> left_out) const {
+  for (const RailId& rail : left_out) {
+    std::size_t count = 0;
+    if (rail.group.value() < workers_.size()) {
+      for (const auto& rails : workers_[rail.group.value()]->rails()) {
+        count = std::max(count, rails.size());
+      }
+    }
+    if (rail.rail.value() < count) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("left_out names rail {} of device group {}, which does not exist",
+                            rail.rail.value(), rail.group.value()));
+  }
+}
+
+std::vector<NodeRails> TransferEngineCore::remaining_rails(std::span<const RailId> left_out) const {
+  check_left_out(left_out);
+  std::vector<NodeRails> remaining;
+  std::size_t empty_group = 0;
+  bool any = false;
+  for (std::size_t i = 0; i < providers_.size(); ++i) {
+    NodeRails rails = rails_of(i);
+    for (const RailId& rail : left_out) rails[rail.group.value()].leave_out(rail.rail);
+    const auto empty = std::find_if(rails.begin(), rails.end(),
+                                    [](const GroupRails& group) { return !group.has_any_link(); });
+    if (empty != rails.end()) {
+      empty_group = static_cast<std::size_t>(empty - rails.begin());
+      rails.clear();
+    }
+    any = any || !rails.empty();
+    remaining.push_back(std::move(rails));
+  }
+  if (any) return remaining;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("left_out names every rail of device group {}: leave one in", empty_group));
+}
+
+TransferEngineCore::Choice TransferEngineCore::choose_provider(
+    const Offer& offer, const std::vector<NodeRails>& rails) const {
   std::string offered;
   std::string why_not;
   for (std::size_t i = 0; i < providers_.size(); ++i) {
     const std::string& name = providers_[i].name;
     if (std::none_of(offer.providers.begin(), offer.providers.end(),
                      [&](const auto& theirs) { return theirs.name == name; })) {
+      continue;
+    }
+    if (rails[i].empty()) {
+      why_not += fmt::format("; not {}, whose rails are left out", name);
       continue;
     }
     if (name != "shm") {
@@ -36,7 +80,7 @@ TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offe
     std::optional<Bytes> proof = offer.claim.prove();
     if (proof)
       return {i, "both sides are on this host, as a secret file proves", std::move(*proof)};
-    why_not = "; not shm, as the peer is not on this host";
+    why_not += "; not shm, as the peer is not on this host";
   }
   for (const auto& theirs : offer.providers) {
     offered += (offered.empty() ? "" : ", ") + theirs.name;
@@ -50,15 +94,17 @@ TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offe
 TransferEngine::Introduction TransferEngineCore::accept_peer(std::span<const std::byte> bytes,
                                                              PeerOptions options) {
   const Offer offer = Offer::parse(bytes);
-  Choice choice = choose_provider(offer);
+  const std::vector<NodeRails> rails = remaining_rails(options.left_out);
+  Choice choice = choose_provider(offer, rails);
   const std::string& name = providers_[choice.provider].name;
   const auto theirs = std::find_if(offer.providers.begin(), offer.providers.end(),
                                    [&](const auto& provider) { return provider.name == name; });
-  const PeerPtr record =
-      open_peer(choice.provider, theirs->rails, offer.claim.process_id, std::move(options));
+  const PeerPtr record = open_peer(choice.provider, rails[choice.provider], theirs->rails,
+                                   offer.claim.process_id, std::move(options));
   record->reason = choice.reason;
   if (!choice.host_proof.empty()) watch_process(*record, offer.claim.process_id);
-  const Answer answer{name, choice.reason, std::move(choice.host_proof), links_of(*record)};
+  const Answer answer{name, choice.reason, std::move(choice.host_proof), theirs->rails,
+                      links_of(*record)};
   record->shm_endpoints = shm_endpoints(*record, answer.links);
   add_peer(record);
   return {record->life->id(), answer.encode()};
@@ -79,8 +125,15 @@ TransferEngine::Introduction TransferEngineCore::connect_peer(std::span<const st
                 "malformed answer from the peer: it chose shm without proof that it is on this "
                 "host");
   }
+  const NodeRails rails = remaining_rails(options.left_out)[provider];
+  if (rails != answer.offered) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the answer is to an offer of other rails on provider {}: give "
+                            "connect_peer the left_out that its offer was made with",
+                            answer.provider));
+  }
   const PeerPtr record =
-      open_peer(provider, answer.links.rails(), answer.links.process_id, std::move(options));
+      open_peer(provider, rails, answer.links.rails(), answer.links.process_id, std::move(options));
   record->reason = answer.reason;
   if (!answer.host_proof.empty()) watch_process(*record, answer.links.process_id);
   try {
@@ -110,8 +163,8 @@ void TransferEngineCore::confirm_peer(PeerId peer, std::span<const std::byte> by
   connect_groups(*record, confirm.links);
 }
 
-TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
-                                                          RailCounts remote_rails,
+TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider, NodeRails rails,
+                                                          NodeRails remote_rails,
                                                           std::uint32_t remote_process,
                                                           PeerOptions options) {
   auto record = std::make_shared<PeerRecord>();
@@ -119,6 +172,7 @@ TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
   if (options.name.empty()) options.name = fmt::format("peer {}", id.value());
   record->life = std::make_shared<PeerLife>(id, std::move(options));
   record->provider = provider;
+  record->rails = std::move(rails);
   record->remote_rails = std::move(remote_rails);
   try {
     open_groups(*record, remote_process);
@@ -129,8 +183,20 @@ TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
   return record;
 }
 
+void TransferEngineCore::run_on_rails(const PeerRecord& record, std::size_t group,
+                                      const std::function<void()>& command) {
+  Worker& worker = *workers_[group];
+  worker.run([&] {
+    try {
+      command();
+    } catch (const RailError& error) {
+      worker.rails()[record.provider][error.rail().rail.value()]->count_failure();
+      throw;
+    }
+  });
+}
+
 void TransferEngineCore::open_groups(PeerRecord& record, std::uint32_t remote_process) {
-  const RailCounts ours = rails_of(record.provider);
   const ProviderLimits limits(*providers_[record.provider].nics.front().info);
   PeerGroup::Settings settings;
   settings.provider = record.provider;
@@ -146,14 +212,14 @@ void TransferEngineCore::open_groups(PeerRecord& record, std::uint32_t remote_pr
   settings.write_flags = options_.delivery == Delivery::kProved ? FI_DELIVERY_COMPLETE : 0;
   settings.shares_memory =
       limits.target_reads_source && remote_process == static_cast<std::uint32_t>(::getpid());
-  settings.outbound = plan_channels(ours, record.remote_rails);
-  settings.inbound = plan_channels(record.remote_rails, ours);
+  settings.outbound = plan_channels(record.rails, record.remote_rails);
+  settings.inbound = plan_channels(record.remote_rails, record.rails);
   for (std::size_t group = 0; group < workers_.size(); ++group) {
     settings.group = DeviceGroupId(static_cast<std::uint16_t>(group));
-    Worker& worker = *workers_[group];
-    worker.run([&] {
-      record.groups.push_back(std::make_shared<PeerGroup>(settings, worker.rails()[record.provider],
-                                                          record.life, logger_));
+    settings.rails = record.rails[group];
+    run_on_rails(record, group, [&] {
+      record.groups.push_back(std::make_shared<PeerGroup>(
+          settings, workers_[group]->rails()[record.provider], record.life, logger_));
     });
   }
 }
@@ -170,7 +236,7 @@ NodeLinks TransferEngineCore::links_of(const PeerRecord& record) const {
 
 void TransferEngineCore::connect_groups(PeerRecord& record, const NodeLinks& links) {
   for (std::size_t group = 0; group < workers_.size(); ++group) {
-    workers_[group]->run([&] { record.groups[group]->connect(links); });
+    run_on_rails(record, group, [&] { record.groups[group]->connect(links); });
   }
 }
 
@@ -191,7 +257,9 @@ std::vector<Bytes> TransferEngineCore::shm_endpoints(const PeerRecord& record,
   const ProviderLimits limits(*providers_[record.provider].nics.front().info);
   if (!limits.target_reads_source) return endpoints;
   for (const auto& group : links.groups) {
-    for (const LinkAddress& link : group) endpoints.push_back(link.endpoint);
+    for (const LinkAddress& link : group) {
+      if (!link.endpoint.empty()) endpoints.push_back(link.endpoint);
+    }
   }
   return endpoints;
 }
@@ -210,7 +278,7 @@ RemoteRegionId TransferEngineCore::import_region(PeerId peer, std::span<const st
                                  [&](const auto& entry) { return entry.provider == provider; });
   if (descriptor.group.value() >= record->remote_rails.size() ||
       keys == descriptor.providers.end() ||
-      keys->rails.size() != record->remote_rails[descriptor.group.value()]) {
+      keys->rails.size() != record->remote_rails[descriptor.group.value()].count()) {
     throw Error(
         ErrorCode::kMalformed,
         fmt::format("malformed region descriptor from {}: it does not fit that peer's rails "

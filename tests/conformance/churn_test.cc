@@ -62,6 +62,42 @@ TEST_P(Churn, PeersThatComeAndGoLeaveNothingBehind) {
   EXPECT_TRUE(local.stats().peers.empty());
 }
 
+// One pair of nodes that is introduced again and again, each time without another rail, while the
+// links before are still open.
+TEST_P(Churn, LinksThatAreReplacedLeaveNothingBehind) {
+  const auto options = with_rails(engine_options(GetParam()), 4);
+  LocalNode local(options);
+  std::unique_ptr<FabricNode> other;
+  if (GetParam().two_processes()) {
+    other = std::make_unique<RemoteNode>(options);
+  } else {
+    other = std::make_unique<LocalNode>(options);
+  }
+  const int replacements = has_large_endpoints(GetParam()) ? scaled(12) : scaled(100);
+  auto connection = std::make_unique<FabricConnection>(local, *other);
+  FabricLane first(connection->forward(), {64 * 1024, 128 * 1024, {}, {}});
+  ASSERT_TRUE(first.works());
+  ProcessUsage local_before;
+  ProcessUsage other_before;
+  for (int i = 0; i < replacements; ++i) {
+    SCOPED_TRACE(testing::Message() << "replacement " << i);
+    if (i == replacements / 4) {
+      local_before = local.usage();
+      other_before = other->usage();
+    }
+    const std::vector<RailId> left_out = {{{}, RailIndex(static_cast<std::uint16_t>(i % 4))}};
+    auto next = std::make_unique<FabricConnection>(
+        local, *other, FabricConnection::RailUse{left_out, left_out, true});
+    ASSERT_TRUE(connection->close());
+    connection = std::move(next);
+    FabricLane lane(first, connection->forward());
+    ASSERT_TRUE(lane.works());
+  }
+  compare(GetParam(), local_before, local.usage());
+  compare(GetParam(), other_before, other->usage());
+  EXPECT_EQ(local.stats().peers.size(), 1U);
+}
+
 // Engines that come and go leave nothing behind either.
 TEST_P(Churn, EnginesThatComeAndGo) {
   ProcessUsage before;

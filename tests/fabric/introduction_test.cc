@@ -31,7 +31,7 @@ void expect_same(const NodeLinks& a, const NodeLinks& b) {
 }
 
 TEST(Introduction, SurvivesTheWire) {
-  const Answer answer{"shm", "because", Bytes(32, std::byte{9}), sample_links()};
+  const Answer answer{"shm", "because", Bytes(32, std::byte{9}), {GroupRails(2)}, sample_links()};
   const Answer read = Answer::parse(answer.encode());
   EXPECT_EQ(read.provider, "shm");
   EXPECT_EQ(read.reason, "because");
@@ -39,10 +39,12 @@ TEST(Introduction, SurvivesTheWire) {
   expect_same(read.links, answer.links);
   expect_same(Confirm::parse(Confirm{sample_links()}.encode()).links, sample_links());
 
-  const Offer offer = Offer::parse(encode_offer({{"tcp", {2, 3}}, {"shm", {1, 1}}}, HostProof()));
+  const Offer offer = Offer::parse(encode_offer(
+      {{"tcp", {GroupRails(2), GroupRails(3)}}, {"shm", {GroupRails(1), GroupRails(1)}}},
+      HostProof()));
   ASSERT_EQ(offer.providers.size(), 2u);
   EXPECT_EQ(offer.providers[0].name, "tcp");
-  EXPECT_EQ(offer.providers[0].rails, (RailCounts{2, 3}));
+  EXPECT_EQ(offer.providers[0].rails, (NodeRails{GroupRails(2), GroupRails(3)}));
 }
 
 TEST(Introduction, RefusesAnotherKindAnotherVersionAndOverflow) {
