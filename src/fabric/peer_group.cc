@@ -271,6 +271,8 @@ std::uint64_t PeerGroup::total_credit() const {
 void PeerGroup::fail_rail(Link& link, std::optional<RailId> remote, const Status& status) {
   if (closing_ || !link.mark_failed()) return;
   link.rail().count_failure();
+  logger_->warning("{}: rail {} of device group {} has failed: {}", life_->name(),
+                   link.index().value(), settings_.group.value(), status.text());
   if (life_->watches_rails()) link.stop_posting();
   life_->report_rail({status, link.rail().id(), remote});
 }

@@ -131,9 +131,20 @@ std::string TransferEngineCore::describe() const {
 }
 
 std::string TransferEngineCore::describe_peer(PeerId peer) const {
-  const PeerPtr record = get_peer(peer);
-  return fmt::format("peer {}: provider {}: {}", record->life->name(),
-                     providers_[record->provider].name, record->reason);
+  return describe(*get_peer(peer));
+}
+
+std::string TransferEngineCore::describe(const PeerRecord& record) const {
+  std::string text = fmt::format("peer {}: provider {}: {}", record.life->name(),
+                                 providers_[record.provider].name, record.reason);
+  for (std::size_t group = 0; group < record.rails.size(); ++group) {
+    const GroupRails& rails = record.rails[group];
+    for (std::size_t rail = 0; rail < rails.count(); ++rail) {
+      if (rails.has_link(rail)) continue;
+      text += fmt::format("; rail {} of device group {} is left out", rail, group);
+    }
+  }
+  return text;
 }
 
 std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId group,

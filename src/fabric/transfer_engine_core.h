@@ -69,12 +69,11 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   void check_options() const;
   void start_workers();
   NodeRails rails_of(std::size_t provider) const;
-  // Per provider, without those rails; empty where a device group would have none. Throws Error
-  // (kInvalidArgument) when that leaves no provider.
+  // Per provider, as leave_out() says.
   std::vector<NodeRails> remaining_rails(std::span<const RailId> left_out) const;
-  void check_left_out(std::span<const RailId> left_out) const;
   std::size_t find_provider(const std::string& name) const;
   std::string provider_names() const;
+  std::string describe(const PeerRecord& record) const;
 
   // The provider for a peer that offers these, and why; Error if there is none in common.
   struct Choice {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "fabric/left_out.h"
 #include "fabric/transfer_engine_core.h"
 #include "kvrail/error.h"
 
@@ -21,42 +22,10 @@ Bytes TransferEngineCore::offer(std::span<const RailId> left_out) const {
   return encode_offer(providers, host_);
 }
 
-void TransferEngineCore::check_left_out(std::span<const RailId> left_out) const {
-  for (const RailId& rail : left_out) {
-    std::size_t count = 0;
-    if (rail.group.value() < workers_.size()) {
-      for (const auto& rails : workers_[rail.group.value()]->rails()) {
-        count = std::max(count, rails.size());
-      }
-    }
-    if (rail.rail.value() < count) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("left_out names rail {} of device group {}, which does not exist",
-                            rail.rail.value(), rail.group.value()));
-  }
-}
-
 std::vector<NodeRails> TransferEngineCore::remaining_rails(std::span<const RailId> left_out) const {
-  check_left_out(left_out);
-  std::vector<NodeRails> remaining;
-  std::size_t empty_group = 0;
-  bool any = false;
-  for (std::size_t i = 0; i < providers_.size(); ++i) {
-    NodeRails rails = rails_of(i);
-    for (const RailId& rail : left_out) rails[rail.group.value()].leave_out(rail.rail);
-    const auto empty = std::find_if(rails.begin(), rails.end(),
-                                    [](const GroupRails& group) { return !group.has_any_link(); });
-    if (empty != rails.end()) {
-      empty_group = static_cast<std::size_t>(empty - rails.begin());
-      rails.clear();
-    }
-    any = any || !rails.empty();
-    remaining.push_back(std::move(rails));
-  }
-  if (any) return remaining;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("left_out names every rail of device group {}: leave one in", empty_group));
+  std::vector<NodeRails> providers;
+  for (std::size_t i = 0; i < providers_.size(); ++i) providers.push_back(rails_of(i));
+  return leave_out(std::move(providers), left_out);
 }
 
 TransferEngineCore::Choice TransferEngineCore::choose_provider(
@@ -265,8 +234,7 @@ std::vector<Bytes> TransferEngineCore::shm_endpoints(const PeerRecord& record,
 }
 
 void TransferEngineCore::add_peer(const PeerPtr& record) {
-  logger_->info("peer {}: provider {}: {}", record->life->name(), providers_[record->provider].name,
-                record->reason);
+  logger_->info("{}", describe(*record));
   peers_.add(record);
 }
 
