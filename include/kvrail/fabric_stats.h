@@ -42,6 +42,8 @@ struct RailStats {
   DeviceGroupId device_group;
   RailIndex rail;
   std::uint64_t bytes_posted = 0;
+  // Peers for which the rail failed or refused a link: once per PeerId.
+  std::uint64_t failures = 0;
 };
 
 struct FabricStats {

@@ -13,6 +13,7 @@
 #include "kvrail/fabric_stats.h"
 #include "kvrail/ids.h"
 #include "kvrail/memory_region.h"
+#include "kvrail/rail_failure.h"
 #include "kvrail/write_list.h"
 
 namespace kvrail {
@@ -45,6 +46,15 @@ struct PeerOptions {
   // An error that makes the peer's links useless (the text names it). Called at most once, from a
   // worker; must not block. The links stay open, so that close_peer is the only fence.
   std::function<void(const Status& status)> on_error;
+  // What concerns one rail (a write or a grant that failed, a completion queue that cannot be read)
+  // is told here instead of to on_error, once per rail, from a worker; must not block. The rail's
+  // link posts nothing after it and stays open; the others go on. A submission whose write failed
+  // completes as failed. Empty: such errors go to on_error.
+  std::function<void(const RailFailure& failure)> on_rail_failed = {};
+  // Rails of this node that get no link with this peer, in either direction; the others keep their
+  // indices and the regions their keys. One rail of each device group must remain. With
+  // connect_peer the same as with the offer that was answered.
+  std::vector<RailId> left_out = {};
 };
 
 // fabric-lib: regions, peers, links, writes and counters over libfabric. It knows nothing of KV.
@@ -55,7 +65,9 @@ struct PeerOptions {
 //   initiator: connect_peer(answer)         -> its PeerId, confirm bytes
 //   acceptor:  confirm_peer(peer, confirm)
 // after which both can write. Each step opens the links (one endpoint and completion queue per peer
-// and rail) and verifies what it is given (kMalformed).
+// and rail) and verifies what it is given (kMalformed). A rail that refuses to open a link is named
+// by a RailError: the introduction may be made again without it. The same two engines may be
+// introduced more than once; each introduction has links, counters and a PeerId of its own.
 //
 // Threads: every call may come from any thread. Calls that touch libfabric (register_memory,
 // accept_peer, connect_peer, confirm_peer) run on the workers and block for milliseconds; they must
@@ -82,7 +94,9 @@ class TransferEngine {
     PeerId peer;
     std::vector<std::byte> reply;
   };
-  std::vector<std::byte> offer() const;
+  // `left_out` as in PeerOptions, which says it again to connect_peer. Throws Error
+  // (kInvalidArgument): a rail that does not exist, or a device group without a rail left.
+  std::vector<std::byte> offer(std::span<const RailId> left_out = {}) const;
   Introduction accept_peer(std::span<const std::byte> offer, PeerOptions options);
   Introduction connect_peer(std::span<const std::byte> answer, PeerOptions options);
   void confirm_peer(PeerId peer, std::span<const std::byte> confirm);
@@ -99,6 +113,10 @@ class TransferEngine {
   // Says that the peer has closed its own links for us (its control stream ended, or it said so):
   // it reads no source of ours any more.
   void confirm_remote_closed(PeerId peer);
+  // A process that was stopped within a write may hold up a worker here (shm) until somebody sees
+  // that it has ended, which that worker cannot. Call this every 20 to 100 ms after close_peer, as
+  // long as it returns true: some peer is closing, or closed but not over. Does not wait.
+  bool tend_closed_peers();
 
   // Submits writes to a peer. Offsets and units are checked against both regions first. On success
   // `done` is called once; on any other status it is never called.

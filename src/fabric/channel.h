@@ -11,9 +11,8 @@ namespace kvrail {
 // to it. Invariant: posted <= granted, so that the peer's completion queue cannot overrun.
 struct Channel {
   Link* link = nullptr;
-  fi_addr_t target = FI_ADDR_UNSPEC;
-  RailIndex source_rail;
-  RailIndex target_rail;
+  RailId target;
+  fi_addr_t target_address = FI_ADDR_UNSPEC;
   std::uint32_t tag = 0;
   std::uint32_t grant_word = 0;
   std::uint64_t initial_grant = 0;
@@ -27,7 +26,8 @@ struct Channel {
 //
 // At most `share` immediates are outstanding; a grant is due when half of them have been read.
 struct InboundChannel {
-  fi_addr_t source = FI_ADDR_UNSPEC;  // unspecified until the peer has confirmed
+  RailId source;
+  fi_addr_t source_address = FI_ADDR_UNSPEC;  // unspecified until the peer has confirmed
   std::uint64_t grant_address = 0;
   std::uint64_t grant_key = 0;
   std::uint64_t share = 0;

@@ -12,8 +12,33 @@ namespace kvrail {
 inline constexpr std::size_t kMaxDeviceGroups = 64;
 inline constexpr std::size_t kMaxRailsPerGroup = 64;
 
-// Rails of each device group of a node, for one provider.
-using RailCounts = std::vector<std::uint16_t>;
+// The rails of one device group, and which of them have links with one peer.
+class GroupRails {
+ public:
+  GroupRails() = default;
+  // All of them have; at most kMaxRailsPerGroup.
+  explicit GroupRails(std::size_t count)
+      : count_(static_cast<std::uint16_t>(count)),
+        linked_(count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0}) {}
+  GroupRails(std::size_t count, std::uint64_t linked)
+      : count_(static_cast<std::uint16_t>(count)), linked_(linked & GroupRails(count).linked_) {}
+
+  std::uint16_t count() const { return count_; }
+  // A bit per rail.
+  std::uint64_t linked() const { return linked_; }
+  bool has_link(std::size_t rail) const { return (linked_ >> rail & 1) != 0; }
+  bool has_any_link() const { return linked_ != 0; }
+  void leave_out(RailIndex rail) { linked_ &= ~(std::uint64_t{1} << rail.value()); }
+
+  bool operator==(const GroupRails&) const = default;
+
+ private:
+  std::uint16_t count_ = 0;
+  std::uint64_t linked_ = 0;
+};
+
+// Of a node, for one provider: per device group.
+using NodeRails = std::vector<GroupRails>;
 
 // One way from a link of the sender to a link of the target, with a credit of its own.
 struct ChannelPlan {
@@ -26,57 +51,20 @@ struct ChannelPlan {
 };
 
 // All channels from one node to another: between every two device groups, as many as the larger
-// one has rails, rail k of one side against rail k of the other, modulo their counts. Both sides
-// compute the same.
-inline std::vector<ChannelPlan> plan_channels(const RailCounts& source, const RailCounts& target) {
-  std::vector<ChannelPlan> channels;
-  std::vector<std::vector<std::uint32_t>> into(target.size());
-  std::vector<std::vector<std::uint32_t>> out_of(source.size());
-  for (std::size_t h = 0; h < target.size(); ++h) into[h].resize(target[h]);
-  for (std::size_t g = 0; g < source.size(); ++g) out_of[g].resize(source[g]);
-  for (std::size_t g = 0; g < source.size(); ++g) {
-    for (std::size_t h = 0; h < target.size(); ++h) {
-      const std::uint16_t count = source[g] > target[h] ? source[g] : target[h];
-      for (std::uint16_t k = 0; k < count; ++k) {
-        const auto i = static_cast<std::uint16_t>(k % source[g]);
-        const auto j = static_cast<std::uint16_t>(k % target[h]);
-        channels.push_back({DeviceGroupId(static_cast<std::uint16_t>(g)), RailIndex(i),
-                            DeviceGroupId(static_cast<std::uint16_t>(h)), RailIndex(j),
-                            into[h][j]++, out_of[g][i]++});
-      }
-    }
-  }
-  return channels;
-}
+// one has rails, rail k of one side against rail k of the other, modulo their counts, where both
+// have links. Where that leaves two groups without a channel, the rails that have links are paired
+// in their order. Both sides compute the same.
+std::vector<ChannelPlan> plan_channels(const NodeRails& source, const NodeRails& target);
 
-// Links of the source that write to one link of the target group, at most.
-inline std::uint32_t sources_per_link(const std::vector<ChannelPlan>& channels,
-                                      DeviceGroupId target) {
-  std::uint32_t most = 1;
-  for (const ChannelPlan& channel : channels) {
-    if (channel.target_group == target) most = channel.tag + 1 > most ? channel.tag + 1 : most;
-  }
-  return most;
-}
+// Links of the source that write to one link of the target group, at most; at least 1.
+std::uint32_t sources_per_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target);
 
 // Links of the source that write to this link of the target group.
-inline std::uint32_t sources_of_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target,
-                                     RailIndex rail) {
-  std::uint32_t count = 0;
-  for (const ChannelPlan& channel : channels) {
-    if (channel.target_group == target && channel.target_rail == rail) ++count;
-  }
-  return count;
-}
+std::uint32_t sources_of_link(const std::vector<ChannelPlan>& channels, DeviceGroupId target,
+                              RailIndex rail);
 
 // Channels that leave from this link of the source group.
-inline std::uint32_t channels_out_of(const std::vector<ChannelPlan>& channels, DeviceGroupId source,
-                                     RailIndex rail) {
-  std::uint32_t count = 0;
-  for (const ChannelPlan& channel : channels) {
-    if (channel.source_group == source && channel.source_rail == rail) ++count;
-  }
-  return count;
-}
+std::uint32_t channels_out_of(const std::vector<ChannelPlan>& channels, DeviceGroupId source,
+                              RailIndex rail);
 
 }  // namespace kvrail

@@ -33,10 +33,12 @@ InboundCredit::InboundCredit(const std::vector<ChannelPlan>& channels, DeviceGro
   }
 }
 
-void InboundCredit::connect(RailIndex rail, std::uint32_t tag, fi_addr_t source,
-                            std::uint64_t grant_address, std::uint64_t grant_key) {
+void InboundCredit::connect(RailIndex rail, std::uint32_t tag, RailId source,
+                            fi_addr_t source_address, std::uint64_t grant_address,
+                            std::uint64_t grant_key) {
   InboundChannel& channel = channels_[rail.value()][tag];
   channel.source = source;
+  channel.source_address = source_address;
   channel.grant_address = grant_address;
   channel.grant_key = grant_key;
 }
@@ -51,30 +53,35 @@ void InboundCredit::consume(std::uint32_t rail, std::uint32_t tag) {
   }
 }
 
-Status InboundCredit::send(const std::vector<std::unique_ptr<Link>>& links,
-                           LinkCounters& counters) {
-  Status status;
+std::vector<InboundCredit::Failure> InboundCredit::send(const std::vector<Link*>& links,
+                                                        LinkCounters& counters) {
+  std::vector<Failure> failures;
   std::erase_if(due_, [&](const Due& due) {
-    return send_one(*links[due.rail], channels_[due.rail][due.tag], counters, status) !=
+    return send_one(*links[due.rail], channels_[due.rail][due.tag], counters, failures) !=
            Sent::kNoRoom;
   });
-  return status;
+  return failures;
 }
 
 InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
-                                            LinkCounters& counters, Status& status) {
-  if (channel.source == FI_ADDR_UNSPEC) return Sent::kNoRoom;
+                                            LinkCounters& counters,
+                                            std::vector<Failure>& failures) {
+  if (channel.source_address == FI_ADDR_UNSPEC) return Sent::kNoRoom;
+  if (!link.may_post()) return Sent::kFailed;
   const std::uint64_t granted = channel.consumed + channel.share;
   const std::uint64_t address =
       channel.grant_address + channel.turn % kGrantTurns * sizeof(std::uint64_t);
   // Every write that has an immediate carries units; a grant's are not looked at.
-  const long code = link.post_grant(granted, channel.source, address, channel.grant_key,
+  const long code = link.post_grant(granted, channel.source_address, address, channel.grant_key,
                                     ImmediateFormat().pack(0, CounterId(0), 1));
   if (code == -FI_EAGAIN) return Sent::kNoRoom;
   channel.due = false;
   if (code != 0) {
-    status = {ErrorCode::kFabric, fmt::format("rail {}: granting credit: {}", link.rail().name(),
-                                              fabric_error_text(code))};
+    failures.push_back(
+        {&link,
+         channel.source,
+         {ErrorCode::kFabric, fmt::format("rail {}: granting credit: {}", link.rail().name(),
+                                          fabric_error_text(code))}});
     return Sent::kFailed;
   }
   channel.granted = granted;

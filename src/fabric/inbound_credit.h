@@ -27,15 +27,21 @@ class InboundCredit {
                 std::uint32_t receive_credit, const std::string& peer_name);
 
   // Where the channel's grants go, once that is known.
-  void connect(RailIndex rail, std::uint32_t tag, fi_addr_t source, std::uint64_t grant_address,
-               std::uint64_t grant_key);
+  void connect(RailIndex rail, std::uint32_t tag, RailId source, fi_addr_t source_address,
+               std::uint64_t grant_address, std::uint64_t grant_key);
 
   // An immediate was read on `rail`; tags outside the plan are ignored.
   void consume(std::uint32_t rail, std::uint32_t tag);
 
   bool has_due_grants() const { return !due_.empty(); }
-  // Sends what is due, as far as the provider has room. The status is the first error.
-  Status send(const std::vector<std::unique_ptr<Link>>& links, LinkCounters& counters);
+  // A grant that could not be sent, and never will be.
+  struct Failure {
+    Link* link = nullptr;
+    RailId source;
+    Status status;
+  };
+  // Sends what is due, as far as the provider has room. `links` by rail.
+  std::vector<Failure> send(const std::vector<Link*>& links, LinkCounters& counters);
 
  private:
   struct Due {
@@ -44,7 +50,8 @@ class InboundCredit {
   };
   enum class Sent { kYes, kNoRoom, kFailed };
 
-  Sent send_one(Link& link, InboundChannel& channel, LinkCounters& counters, Status& status);
+  Sent send_one(Link& link, InboundChannel& channel, LinkCounters& counters,
+                std::vector<Failure>& failures);
 
   std::vector<std::vector<InboundChannel>> channels_;  // [rail][tag]
   std::vector<Due> due_;

@@ -12,7 +12,7 @@ namespace {
 enum class Kind : std::uint8_t { kOffer = 1, kAnswer = 2, kConfirm = 3, kRegion = 4 };
 
 constexpr std::uint32_t kMagic = 0x4c52564b;  // "KVRL"
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::size_t kMaxProviders = 8;
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kMaxReason = 1024;
@@ -73,13 +73,47 @@ std::size_t get_count(ByteReader& reader, Kind kind, std::size_t most) {
   return count;
 }
 
+void put_group(ByteWriter& writer, const GroupRails& group) {
+  writer.put(group.count());
+  writer.put(group.linked());
+}
+
+GroupRails get_group(ByteReader& reader, Kind kind) {
+  const std::size_t count = get_count(reader, kind, kMaxRailsPerGroup);
+  const auto linked = reader.get<std::uint64_t>();
+  const GroupRails group(count, linked);
+  if (group.linked() != linked) refuse(kind, "it names rails that do not exist");
+  if (!group.has_any_link()) refuse(kind, "a device group has no rail");
+  return group;
+}
+
+void put_rails(ByteWriter& writer, const NodeRails& rails) {
+  writer.put(static_cast<std::uint16_t>(rails.size()));
+  for (const GroupRails& group : rails) put_group(writer, group);
+}
+
+NodeRails get_rails(ByteReader& reader, Kind kind) {
+  NodeRails rails(get_count(reader, kind, kMaxDeviceGroups));
+  for (GroupRails& group : rails) group = get_group(reader, kind);
+  return rails;
+}
+
+GroupRails rails_of(const std::vector<LinkAddress>& links) {
+  GroupRails group(links.size());
+  for (std::size_t rail = 0; rail < links.size(); ++rail) {
+    if (links[rail].endpoint.empty()) group.leave_out(RailIndex(static_cast<std::uint16_t>(rail)));
+  }
+  return group;
+}
+
 void put_links(ByteWriter& writer, const NodeLinks& links) {
   writer.put(links.receive_credit);
   writer.put(links.process_id);
   writer.put(static_cast<std::uint16_t>(links.groups.size()));
   for (const auto& rails : links.groups) {
-    writer.put(static_cast<std::uint16_t>(rails.size()));
+    put_group(writer, rails_of(rails));
     for (const LinkAddress& link : rails) {
+      if (link.endpoint.empty()) continue;
       writer.put_blob(link.endpoint);
       writer.put(link.grant_key);
       writer.put(link.grant_base);
@@ -93,8 +127,11 @@ NodeLinks get_links(ByteReader& reader, Kind kind) {
   links.process_id = reader.get<std::uint32_t>();
   links.groups.resize(get_count(reader, kind, kMaxDeviceGroups));
   for (auto& rails : links.groups) {
-    rails.resize(get_count(reader, kind, kMaxRailsPerGroup));
-    for (LinkAddress& link : rails) {
+    const GroupRails group = get_group(reader, kind);
+    rails.resize(group.count());
+    for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+      if (!group.has_link(rail)) continue;
+      LinkAddress& link = rails[rail];
       link.endpoint = reader.get_blob(kMaxEndpoint);
       link.grant_key = reader.get<std::uint64_t>();
       link.grant_base = reader.get<std::uint64_t>();
@@ -106,10 +143,10 @@ NodeLinks get_links(ByteReader& reader, Kind kind) {
 
 }  // namespace
 
-RailCounts NodeLinks::rails() const {
-  RailCounts counts;
-  for (const auto& rails : groups) counts.push_back(static_cast<std::uint16_t>(rails.size()));
-  return counts;
+NodeRails NodeLinks::rails() const {
+  NodeRails rails;
+  for (const auto& group : groups) rails.push_back(rails_of(group));
+  return rails;
 }
 
 Bytes encode_offer(const std::vector<Offer::ProviderRails>& providers, const HostProof& host) {
@@ -118,8 +155,7 @@ Bytes encode_offer(const std::vector<Offer::ProviderRails>& providers, const Hos
   writer.put(static_cast<std::uint16_t>(providers.size()));
   for (const Offer::ProviderRails& provider : providers) {
     writer.put_text(provider.name);
-    writer.put(static_cast<std::uint16_t>(provider.rails.size()));
-    for (const std::uint16_t count : provider.rails) writer.put(count);
+    put_rails(writer, provider.rails);
   }
   return writer.take();
 }
@@ -131,10 +167,7 @@ Offer Offer::parse(std::span<const std::byte> bytes) {
   offer.providers.resize(get_count(reader, Kind::kOffer, kMaxProviders));
   for (ProviderRails& provider : offer.providers) {
     provider.name = reader.get_text(kMaxName);
-    provider.rails.resize(get_count(reader, Kind::kOffer, kMaxDeviceGroups));
-    for (std::uint16_t& count : provider.rails) {
-      count = static_cast<std::uint16_t>(get_count(reader, Kind::kOffer, kMaxRailsPerGroup));
-    }
+    provider.rails = get_rails(reader, Kind::kOffer);
   }
   close(Kind::kOffer, reader);
   return offer;
@@ -145,6 +178,7 @@ Bytes Answer::encode() const {
   writer.put_text(provider);
   writer.put_text(reason);
   writer.put_blob(host_proof);
+  put_rails(writer, offered);
   put_links(writer, links);
   return writer.take();
 }
@@ -155,6 +189,7 @@ Answer Answer::parse(std::span<const std::byte> bytes) {
   answer.provider = reader.get_text(kMaxName);
   answer.reason = reader.get_text(kMaxReason);
   answer.host_proof = reader.get_blob(kMaxProof);
+  answer.offered = get_rails(reader, Kind::kAnswer);
   answer.links = get_links(reader, Kind::kAnswer);
   close(Kind::kAnswer, reader);
   return answer;

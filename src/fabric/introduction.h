@@ -20,7 +20,7 @@ namespace kvrail {
 struct Offer {
   struct ProviderRails {
     std::string name;
-    RailCounts rails;  // per device group
+    NodeRails rails;
   };
   std::vector<ProviderRails> providers;  // in order of preference
   HostClaim claim;
@@ -30,27 +30,29 @@ struct Offer {
 // The claim is the engine's own, so that an offer is written beside it.
 Bytes encode_offer(const std::vector<Offer::ProviderRails>& providers, const HostProof& host);
 
-// One link's endpoint, and where the peer writes grants of credit for it.
+// One link's endpoint, and where the peer writes grants of credit for it. Without an endpoint: a
+// rail that has no link.
 struct LinkAddress {
   Bytes endpoint;
   std::uint64_t grant_key = 0;
   std::uint64_t grant_base = 0;
 };
 
-// A node's links for one peer: per device group, per rail.
+// A node's links for one peer: per device group, per rail; at least one of each group.
 struct NodeLinks {
   std::uint32_t receive_credit = 0;
   std::uint32_t process_id = 0;
   std::vector<std::vector<LinkAddress>> groups;
 
-  RailCounts rails() const;
+  NodeRails rails() const;
 };
 
 // Acceptor: the provider that it chose, and its links.
 struct Answer {
   std::string provider;
   std::string reason;
-  Bytes host_proof;  // empty where the initiator is not on this host
+  Bytes host_proof;   // empty where the initiator is not on this host
+  NodeRails offered;  // the initiator's rails on that provider, as its offer said
   NodeLinks links;
 
   Bytes encode() const;

@@ -2,6 +2,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -34,7 +35,7 @@ Channel* Lane::choose_channel() {
   bool lacks_credit = false;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     Channel& channel = channels_[(next_channel_ + i) % channels_.size()];
-    if (!channel.link->has_free_slot()) continue;
+    if (!channel.link->may_post() || !channel.link->has_free_slot()) continue;
     if (channel.credit() == 0) {
       lacks_credit = true;
       continue;
@@ -47,6 +48,11 @@ Channel* Lane::choose_channel() {
   }
   next_channel_ = static_cast<std::size_t>(best - channels_.data() + 1) % channels_.size();
   return best;
+}
+
+bool Lane::may_post() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const Channel& channel) { return channel.link->may_post(); });
 }
 
 Lane::Outcome Lane::post(std::uint32_t most, std::int64_t now_ns) {
@@ -67,6 +73,10 @@ Lane::Outcome Lane::post(std::uint32_t most, std::int64_t now_ns) {
         return posted ? Outcome::kPosted : Outcome::kIdle;
       case Posting::kFailed:
         return Outcome::kFailed;
+      case Posting::kRefused:
+        return Outcome::kRefused;
+      case Posting::kBroken:
+        return Outcome::kBroken;
       case Posting::kDone:
         return Outcome::kDrained;
     }
@@ -83,10 +93,14 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
                          fmt::format("source region {} was destroyed before it was sent: it must "
                                      "outlive its submissions",
                                      submission.list.source.value())};
-    return Posting::kFailed;
+    return Posting::kRefused;
   }
   Channel* channel = choose_channel();
-  if (channel == nullptr) return Posting::kBusy;
+  if (channel == nullptr) {
+    if (may_post()) return Posting::kBusy;
+    submission.status = {ErrorCode::kFabric, "every rail to the target's device group has failed"};
+    return Posting::kFailed;
+  }
   build_next_write(submission.list.runs, settings_.limits, next, write);
   WriteSlot* slot = channel->link->take_slot();
   const long code = post_write(submission, write, *channel, slot);
@@ -100,7 +114,8 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
         ErrorCode::kFabric,
         fmt::format("rail {}: posting a write of {} bytes: {}", channel->link->rail().name(),
                     write.size_bytes, fabric_error_text(code))};
-    return Posting::kFailed;
+    failed_channel_ = channel;
+    return Posting::kBroken;
   }
   submission.cursor = next;
   account(submission, write, *channel, now_ns);
@@ -110,9 +125,9 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
 long Lane::post_write(Submission& submission, const BuiltWrite& write, Channel& channel,
                       WriteSlot* slot) {
   const RegionRecord& source = *submission.source;
-  const std::size_t source_rail = channel.source_rail.value();
+  const std::size_t source_rail = channel.link->index().value();
   void* descriptor = fi_mr_desc(source.registrations[settings_.provider][source_rail].get());
-  const RegionDescriptor::RailKey& target = submission.target->rails[channel.target_rail.value()];
+  const RegionDescriptor::RailKey& target = submission.target->rails[channel.target.rail.value()];
 
   std::array<iovec, kMaxSegments> sources;
   std::array<void*, kMaxSegments> descriptors;
@@ -128,7 +143,7 @@ long Lane::post_write(Submission& submission, const BuiltWrite& write, Channel& 
   message.msg_iov = sources.data();
   message.desc = descriptors.data();
   message.iov_count = write.source_count;
-  message.addr = channel.target;
+  message.addr = channel.target_address;
   message.rma_iov = targets.data();
   message.rma_iov_count = write.target_count;
   message.data = settings_.format.pack(channel.tag, submission.list.counter, write.units);

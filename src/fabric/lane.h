@@ -39,19 +39,23 @@ class Lane {
   enum class Outcome {
     kIdle,     // nothing queued, or nothing could be posted now
     kPosted,   // writes were posted
-    kFailed,   // the head submission failed: take it with pop_head()
+    kFailed,   // the head submission has failed: take it with pop_head()
+    kRefused,  // the same, as it cannot be sent: its source is gone
+    kBroken,   // the same, as failed_channel() does not take it
     kDrained,  // the head submission is posted in full: take it with pop_head()
   };
   // Posts up to `most` writes of the head submission.
   Outcome post(std::uint32_t most, std::int64_t now_ns);
   Submission* pop_head();
+  const Channel& failed_channel() const { return *failed_channel_; }
 
   static void complete(WriteSlot& slot) { slot.channel->bytes_outstanding -= slot.size_bytes; }
 
  private:
-  enum class Posting { kPosted, kBusy, kFailed, kDone };
+  enum class Posting { kPosted, kBusy, kFailed, kRefused, kBroken, kDone };
 
   Channel* choose_channel();
+  bool may_post() const;
   Posting post_one(Submission& submission, std::int64_t now_ns);
   long post_write(Submission& submission, const BuiltWrite& write, Channel& channel,
                   WriteSlot* slot);
@@ -63,6 +67,7 @@ class Lane {
   std::vector<Channel> channels_;
   std::deque<Submission*> queue_;
   std::size_t next_channel_ = 0;
+  const Channel* failed_channel_ = nullptr;
 };
 
 }  // namespace kvrail

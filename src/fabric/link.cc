@@ -17,17 +17,19 @@
 #include "fabric/shm_lock.h"
 #include "fabric/signal_guard.h"
 #include "fabric/socket_cut.h"
+#include "kvrail/rail_failure.h"
 
 namespace kvrail {
 namespace {
 
-[[noreturn]] void fail(const Rail& rail, const char* what, long code) {
-  const bool limit = code == -FI_EMFILE || code == -FI_ENOMEM;
-  throw Error(limit ? ErrorCode::kLimit : ErrorCode::kFabric,
-              fmt::format("rail {}: {} failed: {}{}", rail.name(), what, fabric_error_text(code),
-                          limit ? "; a link needs descriptors: raise the limit of open files "
-                                  "(ulimit -n)"
-                                : ""));
+[[noreturn]] void fail(const Rail& rail, const std::string& what, long code) {
+  const std::string text =
+      fmt::format("rail {}: {} failed: {}", rail.name(), what, fabric_error_text(code));
+  if (code != -FI_EMFILE && code != -FI_ENOMEM) {
+    throw RailError(ErrorCode::kFabric, rail.id(), text);
+  }
+  throw Error(ErrorCode::kLimit,
+              text + "; a link needs descriptors: raise the limit of open files (ulimit -n)");
 }
 
 }  // namespace
@@ -58,8 +60,7 @@ void Link::open_queue(const Settings& settings) {
   attributes.size = settings.queue_depth + settings.receive_credit + 4 * settings.channels_out + 8;
   fid_cq* cq = nullptr;
   if (const int code = fi_cq_open(rail_.domain(), &attributes, &cq, nullptr)) {
-    fail(rail_, fmt::format("opening a completion queue of {} entries", attributes.size).c_str(),
-         code);
+    fail(rail_, fmt::format("opening a completion queue of {} entries", attributes.size), code);
   }
   cq_.reset(cq);
 }

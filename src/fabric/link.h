@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <rdma/fi_eq.h>
@@ -48,7 +49,7 @@ class Link {
     std::uint32_t channels_out = 0;    // channels that leave from this link
   };
 
-  // Throws Error (kLimit, kFabric).
+  // Throws RailError, or Error (kLimit).
   Link(Rail& rail, const Settings& settings);
   ~Link();
   Link(const Link&) = delete;
@@ -56,10 +57,17 @@ class Link {
 
   const Rail& rail() const { return rail_; }
   Rail& rail() { return rail_; }
+  RailIndex index() const { return rail_.id().rail; }
   LinkAddress address() const;
   // Whether the provider carries out writes in software at the target (efa without RDMA writes): no
   // byte is wrong, but the target's core copies them.
   bool writes_are_emulated() const;
+
+  // True at the first call: what is counted and told once.
+  bool mark_failed() { return !std::exchange(failed_, true); }
+  // For good: nothing is posted any more. The owner asks before it posts.
+  void stop_posting() { may_post_ = false; }
+  bool may_post() const { return may_post_; }
 
   // A free slot, or null. It goes back by free_slot, or through the completion of what was posted.
   WriteSlot* take_slot();
@@ -117,6 +125,8 @@ class Link {
   WriteSlot* free_ = nullptr;
   std::vector<bool> in_use_;
   std::uint32_t outstanding_ = 0;
+  bool failed_ = false;
+  bool may_post_ = true;
   MrPtr grant_region_;
   CqPtr cq_;
   EndpointPtr endpoint_;

@@ -4,7 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "kvrail/error.h"
+#include "kvrail/rail_failure.h"
 
 namespace kvrail {
 namespace {
@@ -24,12 +24,13 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
   if (count == 1) return address;
   // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
   const bool limited = rail.limits().target_reads_source;
-  throw Error(limited ? ErrorCode::kLimit : ErrorCode::kFabric,
-              fmt::format("rail {}: the address of {} cannot be used: {}{}", rail.name(), peer_name,
-                          fabric_error_text(count < 0 ? count : -FI_EINVAL),
-                          limited ? "; shm reaches 256 endpoints at most from one rail: set "
-                                    "provider to tcp for more peers on this host"
-                                  : ""));
+  const std::string text =
+      fmt::format("rail {}: the address of {} cannot be used: {}", rail.name(), peer_name,
+                  fabric_error_text(count < 0 ? count : -FI_EINVAL));
+  if (!limited) throw RailError(ErrorCode::kFabric, rail.id(), text);
+  throw Error(ErrorCode::kLimit, text +
+                                     "; shm reaches 256 endpoints at most from one rail: set "
+                                     "provider to tcp for more peers on this host");
 }
 
 }  // namespace
@@ -38,20 +39,23 @@ void PeerAddresses::insert(const std::vector<std::unique_ptr<Link>>& links, cons
                            const std::string& peer_name) {
   for (const auto& link : links) {
     const std::size_t own_size = link->address().endpoint.size();
-    auto& groups = addresses_.emplace_back();
+    auto& groups = addresses_[link->index()];
     for (const auto& group : peer.groups) {
       auto& row = groups.emplace_back();
       for (const LinkAddress& theirs : group) {
-        row.push_back(insert_one(link->rail(), theirs, own_size, peer_name));
+        row.push_back(theirs.endpoint.empty()
+                          ? FI_ADDR_UNSPEC
+                          : insert_one(link->rail(), theirs, own_size, peer_name));
       }
     }
   }
 }
 
 void PeerAddresses::remove(const std::vector<std::unique_ptr<Link>>& links) {
-  for (std::size_t rail = 0; rail < addresses_.size(); ++rail) {
-    for (std::vector<fi_addr_t>& row : addresses_[rail]) {
-      fi_av_remove(links[rail]->rail().address_vector(), row.data(), row.size(), 0);
+  for (const auto& link : links) {
+    for (std::vector<fi_addr_t>& row : addresses_[link->index()]) {
+      std::erase(row, FI_ADDR_UNSPEC);
+      fi_av_remove(link->rail().address_vector(), row.data(), row.size(), 0);
     }
   }
   addresses_.clear();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,21 +17,21 @@ namespace kvrail {
 // Threads: the device group's worker only.
 class PeerAddresses {
  public:
-  // Throws Error: kMalformed for an address that is none of the provider, kLimit, kFabric. What was
-  // inserted before goes with remove().
+  // Throws RailError, or Error: kMalformed for an address that is none of the provider, kLimit.
+  // What was inserted before goes with remove().
   void insert(const std::vector<std::unique_ptr<Link>>& links, const NodeLinks& peer,
               const std::string& peer_name);
 
   fi_addr_t get(RailIndex rail, DeviceGroupId peer_group, RailIndex peer_rail) const {
-    return addresses_[rail.value()][peer_group.value()][peer_rail.value()];
+    return addresses_.at(rail)[peer_group.value()][peer_rail.value()];
   }
 
   // After the links are closed.
   void remove(const std::vector<std::unique_ptr<Link>>& links);
 
  private:
-  // [rail][device group of the peer][rail of the peer]
-  std::vector<std::vector<std::vector<fi_addr_t>>> addresses_;
+  // [rail][device group of the peer][rail of the peer]; unspecified for a rail without a link.
+  std::map<RailIndex, std::vector<std::vector<fi_addr_t>>> addresses_;
 };
 
 }  // namespace kvrail

@@ -22,10 +22,13 @@ PeerGroup::PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>
       counters_(inbound_format_.max_counter()),
       queue_(settings_.submission_queue_length) {
   for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+    links_by_rail_.push_back(nullptr);
+    if (!settings_.rails.has_link(rail)) continue;
     const RailIndex index(static_cast<std::uint16_t>(rail));
     links_.push_back(std::make_unique<Link>(
         *rails[rail], Link::Settings{settings_.queue_depth, settings_.receive_credit,
                                      channels_out_of(settings_.outbound, settings_.group, index)}));
+    links_by_rail_.back() = links_.back().get();
   }
   if (links_.front()->writes_are_emulated()) {
     logger_->warning("rail {} emulates writes in software: expect a fraction of the NIC's speed",
@@ -37,7 +40,9 @@ PeerGroup::~PeerGroup() = default;
 
 std::vector<LinkAddress> PeerGroup::link_addresses() const {
   std::vector<LinkAddress> addresses;
-  for (const auto& link : links_) addresses.push_back(link->address());
+  for (const Link* link : links_by_rail_) {
+    addresses.push_back(link == nullptr ? LinkAddress{} : link->address());
+  }
   return addresses;
 }
 
@@ -48,13 +53,15 @@ void PeerGroup::connect(const NodeLinks& peer) {
     if (plan.target_group != settings_.group) continue;
     const LinkAddress& source = peer.groups[plan.source_group.value()][plan.source_rail.value()];
     credit_.connect(
-        plan.target_rail, plan.tag,
+        plan.target_rail, plan.tag, {plan.source_group, plan.source_rail},
         addresses_.get(plan.target_rail, plan.source_group, plan.source_rail),
         source.grant_base + std::uint64_t{plan.grant_word} * kGrantTurns * sizeof(std::uint64_t),
         source.grant_key);
   }
   for (const auto& group : peer.groups) {
-    for (const LinkAddress& link : group) peer_endpoints_.push_back(link.endpoint);
+    for (const LinkAddress& link : group) {
+      if (!link.endpoint.empty()) peer_endpoints_.push_back(link.endpoint);
+    }
   }
   connected_ = true;
 }
@@ -78,10 +85,9 @@ void PeerGroup::plan_lanes(const NodeLinks& peer) {
   for (const ChannelPlan& plan : settings_.outbound) {
     if (plan.source_group != settings_.group) continue;
     Channel channel;
-    channel.link = links_[plan.source_rail.value()].get();
-    channel.source_rail = plan.source_rail;
-    channel.target = addresses_.get(plan.source_rail, plan.target_group, plan.target_rail);
-    channel.target_rail = plan.target_rail;
+    channel.link = links_by_rail_[plan.source_rail.value()];
+    channel.target = {plan.target_group, plan.target_rail};
+    channel.target_address = addresses_.get(plan.source_rail, plan.target_group, plan.target_rail);
     channel.tag = plan.tag;
     channel.grant_word = plan.grant_word;
     channel.initial_grant =
@@ -156,8 +162,9 @@ bool PeerGroup::progress(std::int64_t now_ns) {
   bool any = post_lanes(now_ns);
   for (const auto& link : links_) any |= link->poll(*this);
   if (credit_.has_due_grants()) {
-    const Status sent = credit_.send(links_, tallies_);
-    if (!sent.ok()) life_->report_error(sent);
+    for (const auto& failure : credit_.send(links_by_rail_, tallies_)) {
+      fail_rail(*failure.link, failure.source, failure.status);
+    }
   }
   if (!any && (writes_outstanding_ > 0 || blocked_)) ring_if_quiet(now_ns, kRingAgainNs);
   return any;
@@ -190,12 +197,14 @@ bool PeerGroup::post_lanes(std::int64_t now_ns) {
 
 // Takes a submission that has failed or is posted in full out of the queue.
 bool PeerGroup::settle_head(Lane& lane, Lane::Outcome outcome) {
-  if (outcome != Lane::Outcome::kDrained && outcome != Lane::Outcome::kFailed) return false;
+  if (outcome == Lane::Outcome::kIdle || outcome == Lane::Outcome::kPosted) return false;
   Submission& head = *lane.pop_head();
   head.queued = false;
   head.place.leave();
-  if (outcome == Lane::Outcome::kFailed && head.status.code() != ErrorCode::kCancelled) {
-    life_->report_error(head.status);
+  if (outcome == Lane::Outcome::kRefused) life_->report_error(head.status);
+  if (outcome == Lane::Outcome::kBroken) {
+    const Channel& channel = lane.failed_channel();
+    fail_rail(*channel.link, channel.target, head.status);
   }
   if (head.outstanding == 0) finish(head);
   return true;
@@ -217,7 +226,7 @@ void PeerGroup::on_immediate(Link& link, std::uint32_t immediate) {
     return;
   }
   tallies_.immediates_received.add(1);
-  credit_.consume(rail_of(link), inbound_format_.tag(immediate));
+  credit_.consume(link.index().value(), inbound_format_.tag(immediate));
   const CounterTable::Arrival outcome = counters_.add(counter, units, loop_ns_);
   if (outcome == CounterTable::Arrival::kStray) {
     if (tallies_.stray_units.get() == 0) {
@@ -243,7 +252,7 @@ void PeerGroup::on_write_done(WriteSlot& slot, const Status& status) {
   } else {
     tallies_.writes_failed.add(1);
     if (submission.status.ok()) submission.status = closing_ ? links_closed() : status;
-    if (!closing_) life_->report_error(status);
+    fail_rail(*slot.channel->link, slot.channel->target, status);
   }
   if (submission.outstanding == 0 && !submission.queued) finish(submission);
 }
@@ -258,8 +267,14 @@ std::uint64_t PeerGroup::total_credit() const {
   return sum;
 }
 
-void PeerGroup::on_link_error(Link&, const Status& status) {
-  if (!closing_) life_->report_error(status);
+// What fails while we close fails because of us.
+void PeerGroup::fail_rail(Link& link, std::optional<RailId> remote, const Status& status) {
+  if (closing_ || !link.mark_failed()) return;
+  link.rail().count_failure();
+  logger_->warning("{}: rail {} of device group {} has failed: {}", life_->name(),
+                   link.index().value(), settings_.group.value(), status.text());
+  if (life_->watches_rails()) link.stop_posting();
+  life_->report_rail({status, link.rail().id(), remote});
 }
 
 Status PeerGroup::links_closed() const {
@@ -280,12 +295,6 @@ bool PeerGroup::wants_polling(std::int64_t now_ns) const {
          now_ns < awake_until_ns_ ||
          std::any_of(lanes_.begin(), lanes_.end(),
                      [](const auto& lane) { return lane->has_work(); });
-}
-
-std::uint32_t PeerGroup::rail_of(const Link& link) const {
-  std::uint32_t rail = 0;
-  while (links_[rail].get() != &link) ++rail;
-  return rail;
 }
 
 void PeerGroup::fail_queued() {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class PeerGroup {
  public:
   struct Settings {
     DeviceGroupId group;
+    GroupRails rails;          // of this group; those with a link
     std::size_t provider = 0;  // index among the engine's providers
     std::uint32_t queue_depth = 0;
     std::uint32_t receive_credit = 0;
@@ -46,11 +48,12 @@ class PeerGroup {
     std::vector<ChannelPlan> inbound;
   };
 
-  // Opens a link on each rail. Throws Error.
+  // Opens a link on each of those rails. Throws RailError, or Error.
   PeerGroup(Settings settings, const std::vector<std::unique_ptr<Rail>>& rails,
             std::shared_ptr<PeerLife> life, std::shared_ptr<const Logger> logger);
   ~PeerGroup();
 
+  // By rail.
   std::vector<LinkAddress> link_addresses() const;
   // Throws Error (kMalformed, kFabric): an address that the provider does not take.
   void connect(const NodeLinks& peer);
@@ -73,6 +76,7 @@ class PeerGroup {
   bool wants_polling(std::int64_t now_ns) const;
   // Nothing could be posted: no descriptor tells when there is room.
   bool posting_is_blocked() const { return blocked_; }
+  // Of the rails that have one.
   const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
 
   // The fence, and the end of everything that is open here. Submissions whose source the peer may
@@ -87,7 +91,7 @@ class PeerGroup {
   // Link::poll's handler.
   void on_immediate(Link& link, std::uint32_t immediate);
   void on_write_done(WriteSlot& slot, const Status& status);
-  void on_link_error(Link& link, const Status& status);
+  void on_link_error(Link& link, const Status& status) { fail_rail(link, {}, status); }
 
  private:
   static constexpr std::int64_t kLingerNs = 2'000'000;
@@ -105,6 +109,7 @@ class PeerGroup {
   void ring_if_quiet(std::int64_t now_ns, std::int64_t quiet_ns);
   std::uint64_t total_credit() const;
   void run_callback(CounterId counter, CounterTable::Arrival outcome);
+  void fail_rail(Link& link, std::optional<RailId> remote, const Status& status);
   void finish(Submission& submission);
   void fail_queued();
   void settle_connections();
@@ -113,7 +118,6 @@ class PeerGroup {
   void poll_while(Condition condition);
   Status links_closed() const;
   void fail_open();
-  std::uint32_t rail_of(const Link& link) const;
 
   const Settings settings_;
   std::shared_ptr<PeerLife> life_;
@@ -124,7 +128,8 @@ class PeerGroup {
   LinkCounters tallies_;
   SubmissionQueue queue_;
 
-  std::vector<std::unique_ptr<Link>> links_;  // per rail
+  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<Link*> links_by_rail_;  // null: the rail has none
   std::vector<Bytes> peer_endpoints_;
   PeerAddresses addresses_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // per device group of the peer

@@ -22,6 +22,15 @@ class PeerLife {
   void ring() const {
     if (options_.ring) options_.ring();
   }
+  bool watches_rails() const { return bool(options_.on_rail_failed); }
+  // Where nobody watches rails, the failure of one is an error of the peer.
+  void report_rail(const RailFailure& failure) {
+    if (options_.on_rail_failed) {
+      options_.on_rail_failed(failure);
+    } else {
+      report_error(failure.status);
+    }
+  }
   // The first error is told, the others are not.
   void report_error(const Status& status) {
     if (told_.exchange(true, std::memory_order_relaxed)) return;

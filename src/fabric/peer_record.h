@@ -18,13 +18,14 @@ namespace kvrail {
 
 // A peer as the engine knows it: one PeerGroup per device group.
 //
-// Threads: `life`, `provider`, `groups` and `remote_rails` are constant once the record is in the
-// engine's table; the rest is guarded by the engine's mutex.
+// Threads: `life`, `provider`, `groups`, `rails` and `remote_rails` are constant once the record is
+// in the engine's table; the rest is guarded by the engine's mutex.
 struct PeerRecord {
   std::shared_ptr<PeerLife> life;
   std::size_t provider = 0;
   std::string reason;  // why that provider
-  RailCounts remote_rails;
+  NodeRails rails;
+  NodeRails remote_rails;
   std::vector<std::shared_ptr<PeerGroup>> groups;
 
   std::atomic<std::size_t> groups_open{0};    // while closing

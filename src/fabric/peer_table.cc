@@ -177,6 +177,19 @@ void PeerTable::confirm_remote_closed(PeerId peer) {
   }
 }
 
+bool PeerTable::tend_closed() {
+  std::vector<PeerPtr> closed;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [id, record] : leaving_) closed.push_back(record);
+    for (const auto& [id, record] : peers_) {
+      if (record->closing) closed.push_back(record);
+    }
+  }
+  for (const PeerPtr& record : closed) release_left_locks(*record, 0);
+  return !closed.empty();
+}
+
 void PeerTable::close_all() {
   for (const PeerPtr& record : all()) close(record->life->id(), {});
   std::vector<PeerPtr> leaving;

@@ -43,6 +43,9 @@ class PeerTable {
 
   void close(PeerId peer, ClosedCallback closed);
   void confirm_remote_closed(PeerId peer);
+  // Frees workers that a peer holds up which is closing here and whose process has ended since.
+  // False when no peer is closing or leaving.
+  bool tend_closed();
   // Closes all and waits; what peers may still read is given up.
   void close_all();
 

@@ -8,18 +8,20 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/signal_guard.h"
-#include "kvrail/error.h"
+#include "kvrail/rail_failure.h"
 
 namespace kvrail {
 namespace {
 
-[[noreturn]] void fail(const std::string& rail, const char* what, long code) {
-  const bool limit = code == -FI_EMFILE || code == -FI_ENOMEM || code == -ENFILE;
-  throw Error(limit ? ErrorCode::kLimit : ErrorCode::kFabric,
-              fmt::format("rail {}: {} failed: {}{}", rail, what, fabric_error_text(code),
-                          limit ? "; raise the limits of open files (ulimit -n) and locked memory "
-                                  "(ulimit -l)"
-                                : ""));
+[[noreturn]] void fail(const Rail& rail, const std::string& what, long code) {
+  const std::string text =
+      fmt::format("rail {}: {} failed: {}", rail.name(), what, fabric_error_text(code));
+  if (code != -FI_EMFILE && code != -FI_ENOMEM && code != -ENFILE) {
+    throw RailError(ErrorCode::kFabric, rail.id(), text);
+  }
+  throw Error(ErrorCode::kLimit, text +
+                                     "; raise the limits of open files (ulimit -n) and locked "
+                                     "memory (ulimit -l)");
 }
 
 // What a software provider may be asked to register: at most its key size.
@@ -33,9 +35,10 @@ std::string fabric_error_text(long negative_code) {
   return fmt::format("{} ({})", fi_strerror(static_cast<int>(-negative_code)), -negative_code);
 }
 
-Rail::Rail(const Provider& provider, const Nic& nic)
+Rail::Rail(const Provider& provider, const Nic& nic, RailId id)
     : info_(fi_dupinfo(nic.info.get())),
       limits_(*info_),
+      id_(id),
       name_(fmt::format("{}/{}", provider.name, nic.domain_name())) {
   const SignalGuard guard;
   std::random_device random;
@@ -43,19 +46,19 @@ Rail::Rail(const Provider& provider, const Nic& nic)
 
   fid_fabric* fabric = nullptr;
   if (const int code = fi_fabric(info_->fabric_attr, &fabric, nullptr)) {
-    fail(name_, "opening the fabric", code);
+    fail(*this, "opening the fabric", code);
   }
   fabric_.reset(fabric);
   fid_domain* domain = nullptr;
   if (const int code = fi_domain(fabric_.get(), info_.get(), &domain, nullptr)) {
-    fail(name_, "opening the domain", code);
+    fail(*this, "opening the domain", code);
   }
   domain_.reset(domain);
   fi_av_attr attributes{};
   attributes.type = FI_AV_UNSPEC;
   fid_av* av = nullptr;
   if (const int code = fi_av_open(domain_.get(), &attributes, &av, nullptr)) {
-    fail(name_, "opening the address vector", code);
+    fail(*this, "opening the address vector", code);
   }
   av_.reset(av);
   open_wait_descriptor();
@@ -107,7 +110,7 @@ MrPtr Rail::register_memory(std::byte* data, std::uint64_t size_bytes) {
                               "memory (ulimit -l)",
                               name_, size_bytes, fabric_error_text(code)));
     }
-    fail(name_, fmt::format("registering {} bytes", size_bytes).c_str(), code);
+    fail(*this, fmt::format("registering {} bytes", size_bytes), code);
   }
 }
 

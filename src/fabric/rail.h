@@ -9,6 +9,7 @@
 #include "fabric/fabric_resource.h"
 #include "fabric/link_counters.h"
 #include "fabric/provider.h"
+#include "kvrail/ids.h"
 
 namespace kvrail {
 
@@ -19,14 +20,15 @@ namespace kvrail {
 // belong to one thread), except where said.
 class Rail {
  public:
-  // Throws Error that names the NIC and what the provider answered.
-  Rail(const Provider& provider, const Nic& nic);
+  // Throws RailError, or Error (kLimit), that names the NIC and what the provider answered.
+  Rail(const Provider& provider, const Nic& nic, RailId id);
   ~Rail();
   Rail(const Rail&) = delete;
   Rail& operator=(const Rail&) = delete;
 
   const fi_info& info() const { return *info_; }
   const ProviderLimits& limits() const { return limits_; }
+  RailId id() const { return id_; }
   const std::string& name() const { return name_; }
   fid_fabric* fabric() const { return fabric_.get(); }
   fid_domain* domain() const { return domain_.get(); }
@@ -43,6 +45,9 @@ class Rail {
   // Bytes of all writes posted through the rail's links; bytes_posted() by any thread.
   void count_posted(std::uint64_t bytes) { bytes_posted_.add(bytes); }
   std::uint64_t bytes_posted() const { return bytes_posted_.get(); }
+  // Peers for which the rail failed; failures() by any thread.
+  void count_failure() { failures_.add(1); }
+  std::uint64_t failures() const { return failures_.get(); }
 
   // For names that nobody can guess or has used before.
   std::uint64_t random_number() { return keys_(); }
@@ -61,6 +66,7 @@ class Rail {
 
   InfoPtr info_;
   ProviderLimits limits_;
+  RailId id_;
   std::string name_;
   FabricPtr fabric_;
   DomainPtr domain_;
@@ -70,6 +76,7 @@ class Rail {
   int wait_descriptor_ = -1;
   std::mt19937_64 keys_;
   Tally bytes_posted_;
+  Tally failures_;
   std::vector<Parked> parked_;
 };
 

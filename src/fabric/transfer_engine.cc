@@ -22,7 +22,9 @@ MemoryRegion TransferEngine::register_memory(DeviceGroupId group, std::byte* dat
       std::make_shared<RegionHolder>(core_, core_->register_memory(group, data, size_bytes)));
 }
 
-std::vector<std::byte> TransferEngine::offer() const { return core_->offer(); }
+std::vector<std::byte> TransferEngine::offer(std::span<const RailId> left_out) const {
+  return core_->offer(left_out);
+}
 
 TransferEngine::Introduction TransferEngine::accept_peer(std::span<const std::byte> offer,
                                                          PeerOptions options) {
@@ -47,6 +49,8 @@ void TransferEngine::close_peer(PeerId peer, ClosedCallback closed) {
 }
 
 void TransferEngine::confirm_remote_closed(PeerId peer) { core_->confirm_remote_closed(peer); }
+
+bool TransferEngine::tend_closed_peers() { return core_->tend_closed_peers(); }
 
 Status TransferEngine::submit(PeerId peer, WriteList list, FullQueue when_full,
                               WriteCallback done) {

@@ -86,12 +86,10 @@ void TransferEngineCore::start_workers() {
   }
 }
 
-RailCounts TransferEngineCore::rails_of(std::size_t provider) const {
-  RailCounts counts;
-  for (const auto& worker : workers_) {
-    counts.push_back(static_cast<std::uint16_t>(worker->rails()[provider].size()));
-  }
-  return counts;
+NodeRails TransferEngineCore::rails_of(std::size_t provider) const {
+  NodeRails rails;
+  for (const auto& worker : workers_) rails.emplace_back(worker->rails()[provider].size());
+  return rails;
 }
 
 std::size_t TransferEngineCore::find_provider(const std::string& name) const {
@@ -115,7 +113,7 @@ std::string TransferEngineCore::describe() const {
     const Provider& provider = providers_[i];
     const ProviderLimits limits(*provider.nics.front().info);
     std::size_t rails = 0;
-    for (const std::uint16_t count : rails_of(i)) rails += count;
+    for (const GroupRails& group : rails_of(i)) rails += group.count();
     text += fmt::format("\nprovider {} (libfabric's {}): {}\n  {} rail(s) on", provider.name,
                         provider.libfabric_name, provider.reason, rails);
     for (const Nic& nic : provider.nics) text += fmt::format(" {}", nic.domain_name());
@@ -133,9 +131,20 @@ std::string TransferEngineCore::describe() const {
 }
 
 std::string TransferEngineCore::describe_peer(PeerId peer) const {
-  const PeerPtr record = get_peer(peer);
-  return fmt::format("peer {}: provider {}: {}", record->life->name(),
-                     providers_[record->provider].name, record->reason);
+  return describe(*get_peer(peer));
+}
+
+std::string TransferEngineCore::describe(const PeerRecord& record) const {
+  std::string text = fmt::format("peer {}: provider {}: {}", record.life->name(),
+                                 providers_[record.provider].name, record.reason);
+  for (std::size_t group = 0; group < record.rails.size(); ++group) {
+    const GroupRails& rails = record.rails[group];
+    for (std::size_t rail = 0; rail < rails.count(); ++rail) {
+      if (rails.has_link(rail)) continue;
+      text += fmt::format("; rail {} of device group {} is left out", rail, group);
+    }
+  }
+  return text;
 }
 
 std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId group,
@@ -296,11 +305,9 @@ FabricStats TransferEngineCore::stats() const {
   for (std::size_t group = 0; group < workers_.size(); ++group) {
     const auto& rails_by_provider = workers_[group]->rails();
     for (std::size_t provider = 0; provider < rails_by_provider.size(); ++provider) {
-      for (std::size_t rail = 0; rail < rails_by_provider[provider].size(); ++rail) {
-        stats.rails.push_back({providers_[provider].name,
-                               DeviceGroupId(static_cast<std::uint16_t>(group)),
-                               RailIndex(static_cast<std::uint16_t>(rail)),
-                               rails_by_provider[provider][rail]->bytes_posted()});
+      for (const auto& rail : rails_by_provider[provider]) {
+        stats.rails.push_back({providers_[provider].name, rail->id().group, rail->id().rail,
+                               rail->bytes_posted(), rail->failures()});
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -43,13 +44,14 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
                                                 std::uint64_t size_bytes);
   void deregister(const std::shared_ptr<RegionRecord>& region);
 
-  Bytes offer() const;
+  Bytes offer(std::span<const RailId> left_out) const;
   TransferEngine::Introduction accept_peer(std::span<const std::byte> offer, PeerOptions options);
   TransferEngine::Introduction connect_peer(std::span<const std::byte> answer, PeerOptions options);
   void confirm_peer(PeerId peer, std::span<const std::byte> confirm);
   RemoteRegionId import_region(PeerId peer, std::span<const std::byte> descriptor);
   void close_peer(PeerId peer, ClosedCallback closed);
   void confirm_remote_closed(PeerId peer);
+  bool tend_closed_peers() { return peers_.tend_closed(); }
 
   Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done);
 
@@ -66,9 +68,12 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
 
   void check_options() const;
   void start_workers();
-  RailCounts rails_of(std::size_t provider) const;
+  NodeRails rails_of(std::size_t provider) const;
+  // Per provider, as leave_out() says.
+  std::vector<NodeRails> remaining_rails(std::span<const RailId> left_out) const;
   std::size_t find_provider(const std::string& name) const;
   std::string provider_names() const;
+  std::string describe(const PeerRecord& record) const;
 
   // The provider for a peer that offers these, and why; Error if there is none in common.
   struct Choice {
@@ -76,11 +81,14 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
     std::string reason;
     Bytes host_proof;
   };
-  Choice choose_provider(const Offer& offer) const;
+  Choice choose_provider(const Offer& offer, const std::vector<NodeRails>& rails) const;
 
   // `remote_process` is where the peer claims to run.
-  PeerPtr open_peer(std::size_t provider, RailCounts remote_rails, std::uint32_t remote_process,
-                    PeerOptions options);
+  PeerPtr open_peer(std::size_t provider, NodeRails rails, NodeRails remote_rails,
+                    std::uint32_t remote_process, PeerOptions options);
+  // Runs it on the group's worker; a rail that it throws is counted as failed.
+  void run_on_rails(const PeerRecord& record, std::size_t group,
+                    const std::function<void()>& command);
   void open_groups(PeerRecord& record, std::uint32_t remote_process);
   NodeLinks links_of(const PeerRecord& record) const;
   void connect_groups(PeerRecord& record, const NodeLinks& links);

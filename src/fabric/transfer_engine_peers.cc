@@ -6,27 +6,40 @@
 
 #include <fmt/format.h>
 
+#include "fabric/left_out.h"
 #include "fabric/transfer_engine_core.h"
 #include "kvrail/error.h"
 
 // The half of TransferEngineCore that introduces peers.
 
 namespace kvrail {
-Bytes TransferEngineCore::offer() const {
+Bytes TransferEngineCore::offer(std::span<const RailId> left_out) const {
+  const std::vector<NodeRails> rails = remaining_rails(left_out);
   std::vector<Offer::ProviderRails> providers;
   for (std::size_t i = 0; i < providers_.size(); ++i) {
-    providers.push_back({providers_[i].name, rails_of(i)});
+    if (!rails[i].empty()) providers.push_back({providers_[i].name, rails[i]});
   }
   return encode_offer(providers, host_);
 }
 
-TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offer) const {
+std::vector<NodeRails> TransferEngineCore::remaining_rails(std::span<const RailId> left_out) const {
+  std::vector<NodeRails> providers;
+  for (std::size_t i = 0; i < providers_.size(); ++i) providers.push_back(rails_of(i));
+  return leave_out(std::move(providers), left_out);
+}
+
+TransferEngineCore::Choice TransferEngineCore::choose_provider(
+    const Offer& offer, const std::vector<NodeRails>& rails) const {
   std::string offered;
   std::string why_not;
   for (std::size_t i = 0; i < providers_.size(); ++i) {
     const std::string& name = providers_[i].name;
     if (std::none_of(offer.providers.begin(), offer.providers.end(),
                      [&](const auto& theirs) { return theirs.name == name; })) {
+      continue;
+    }
+    if (rails[i].empty()) {
+      why_not += fmt::format("; not {}, whose rails are left out", name);
       continue;
     }
     if (name != "shm") {
@@ -36,7 +49,7 @@ TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offe
     std::optional<Bytes> proof = offer.claim.prove();
     if (proof)
       return {i, "both sides are on this host, as a secret file proves", std::move(*proof)};
-    why_not = "; not shm, as the peer is not on this host";
+    why_not += "; not shm, as the peer is not on this host";
   }
   for (const auto& theirs : offer.providers) {
     offered += (offered.empty() ? "" : ", ") + theirs.name;
@@ -50,15 +63,17 @@ TransferEngineCore::Choice TransferEngineCore::choose_provider(const Offer& offe
 TransferEngine::Introduction TransferEngineCore::accept_peer(std::span<const std::byte> bytes,
                                                              PeerOptions options) {
   const Offer offer = Offer::parse(bytes);
-  Choice choice = choose_provider(offer);
+  const std::vector<NodeRails> rails = remaining_rails(options.left_out);
+  Choice choice = choose_provider(offer, rails);
   const std::string& name = providers_[choice.provider].name;
   const auto theirs = std::find_if(offer.providers.begin(), offer.providers.end(),
                                    [&](const auto& provider) { return provider.name == name; });
-  const PeerPtr record =
-      open_peer(choice.provider, theirs->rails, offer.claim.process_id, std::move(options));
+  const PeerPtr record = open_peer(choice.provider, rails[choice.provider], theirs->rails,
+                                   offer.claim.process_id, std::move(options));
   record->reason = choice.reason;
   if (!choice.host_proof.empty()) watch_process(*record, offer.claim.process_id);
-  const Answer answer{name, choice.reason, std::move(choice.host_proof), links_of(*record)};
+  const Answer answer{name, choice.reason, std::move(choice.host_proof), theirs->rails,
+                      links_of(*record)};
   record->shm_endpoints = shm_endpoints(*record, answer.links);
   add_peer(record);
   return {record->life->id(), answer.encode()};
@@ -79,8 +94,15 @@ TransferEngine::Introduction TransferEngineCore::connect_peer(std::span<const st
                 "malformed answer from the peer: it chose shm without proof that it is on this "
                 "host");
   }
+  const NodeRails rails = remaining_rails(options.left_out)[provider];
+  if (rails != answer.offered) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the answer is to an offer of other rails on provider {}: give "
+                            "connect_peer the left_out that its offer was made with",
+                            answer.provider));
+  }
   const PeerPtr record =
-      open_peer(provider, answer.links.rails(), answer.links.process_id, std::move(options));
+      open_peer(provider, rails, answer.links.rails(), answer.links.process_id, std::move(options));
   record->reason = answer.reason;
   if (!answer.host_proof.empty()) watch_process(*record, answer.links.process_id);
   try {
@@ -110,8 +132,8 @@ void TransferEngineCore::confirm_peer(PeerId peer, std::span<const std::byte> by
   connect_groups(*record, confirm.links);
 }
 
-TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
-                                                          RailCounts remote_rails,
+TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider, NodeRails rails,
+                                                          NodeRails remote_rails,
                                                           std::uint32_t remote_process,
                                                           PeerOptions options) {
   auto record = std::make_shared<PeerRecord>();
@@ -119,6 +141,7 @@ TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
   if (options.name.empty()) options.name = fmt::format("peer {}", id.value());
   record->life = std::make_shared<PeerLife>(id, std::move(options));
   record->provider = provider;
+  record->rails = std::move(rails);
   record->remote_rails = std::move(remote_rails);
   try {
     open_groups(*record, remote_process);
@@ -129,8 +152,20 @@ TransferEngineCore::PeerPtr TransferEngineCore::open_peer(std::size_t provider,
   return record;
 }
 
+void TransferEngineCore::run_on_rails(const PeerRecord& record, std::size_t group,
+                                      const std::function<void()>& command) {
+  Worker& worker = *workers_[group];
+  worker.run([&] {
+    try {
+      command();
+    } catch (const RailError& error) {
+      worker.rails()[record.provider][error.rail().rail.value()]->count_failure();
+      throw;
+    }
+  });
+}
+
 void TransferEngineCore::open_groups(PeerRecord& record, std::uint32_t remote_process) {
-  const RailCounts ours = rails_of(record.provider);
   const ProviderLimits limits(*providers_[record.provider].nics.front().info);
   PeerGroup::Settings settings;
   settings.provider = record.provider;
@@ -146,14 +181,14 @@ void TransferEngineCore::open_groups(PeerRecord& record, std::uint32_t remote_pr
   settings.write_flags = options_.delivery == Delivery::kProved ? FI_DELIVERY_COMPLETE : 0;
   settings.shares_memory =
       limits.target_reads_source && remote_process == static_cast<std::uint32_t>(::getpid());
-  settings.outbound = plan_channels(ours, record.remote_rails);
-  settings.inbound = plan_channels(record.remote_rails, ours);
+  settings.outbound = plan_channels(record.rails, record.remote_rails);
+  settings.inbound = plan_channels(record.remote_rails, record.rails);
   for (std::size_t group = 0; group < workers_.size(); ++group) {
     settings.group = DeviceGroupId(static_cast<std::uint16_t>(group));
-    Worker& worker = *workers_[group];
-    worker.run([&] {
-      record.groups.push_back(std::make_shared<PeerGroup>(settings, worker.rails()[record.provider],
-                                                          record.life, logger_));
+    settings.rails = record.rails[group];
+    run_on_rails(record, group, [&] {
+      record.groups.push_back(std::make_shared<PeerGroup>(
+          settings, workers_[group]->rails()[record.provider], record.life, logger_));
     });
   }
 }
@@ -170,7 +205,7 @@ NodeLinks TransferEngineCore::links_of(const PeerRecord& record) const {
 
 void TransferEngineCore::connect_groups(PeerRecord& record, const NodeLinks& links) {
   for (std::size_t group = 0; group < workers_.size(); ++group) {
-    workers_[group]->run([&] { record.groups[group]->connect(links); });
+    run_on_rails(record, group, [&] { record.groups[group]->connect(links); });
   }
 }
 
@@ -191,14 +226,15 @@ std::vector<Bytes> TransferEngineCore::shm_endpoints(const PeerRecord& record,
   const ProviderLimits limits(*providers_[record.provider].nics.front().info);
   if (!limits.target_reads_source) return endpoints;
   for (const auto& group : links.groups) {
-    for (const LinkAddress& link : group) endpoints.push_back(link.endpoint);
+    for (const LinkAddress& link : group) {
+      if (!link.endpoint.empty()) endpoints.push_back(link.endpoint);
+    }
   }
   return endpoints;
 }
 
 void TransferEngineCore::add_peer(const PeerPtr& record) {
-  logger_->info("peer {}: provider {}: {}", record->life->name(), providers_[record->provider].name,
-                record->reason);
+  logger_->info("{}", describe(*record));
   peers_.add(record);
 }
 
@@ -210,7 +246,7 @@ RemoteRegionId TransferEngineCore::import_region(PeerId peer, std::span<const st
                                  [&](const auto& entry) { return entry.provider == provider; });
   if (descriptor.group.value() >= record->remote_rails.size() ||
       keys == descriptor.providers.end() ||
-      keys->rails.size() != record->remote_rails[descriptor.group.value()]) {
+      keys->rails.size() != record->remote_rails[descriptor.group.value()].count()) {
     throw Error(
         ErrorCode::kMalformed,
         fmt::format("malformed region descriptor from {}: it does not fit that peer's rails "

@@ -84,7 +84,8 @@ void Worker::open_rails(const Settings& settings) {
   for (const Settings::ProviderNics& nics : settings.providers) {
     auto& rails = rails_.emplace_back();
     for (const Nic* nic : nics.nics) {
-      rails.push_back(std::make_unique<Rail>(*nics.provider, *nic));
+      const RailId id{settings.group, RailIndex(static_cast<std::uint16_t>(rails.size()))};
+      rails.push_back(std::make_unique<Rail>(*nics.provider, *nic, id));
     }
   }
 }

@@ -13,14 +13,10 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 
 class Churn : public FabricTest {};
 
-// Whether each of its endpoints holds about 70 MiB of buffers, of which the allocator keeps some:
-// those of two endpoints at most, where a leak would keep those of dozens.
-bool has_large_endpoints(const FabricConfig& config) {
-  return config.provider.find(';') != std::string::npos;
-}
-
 void compare(const FabricConfig& config, const ProcessUsage& before, const ProcessUsage& after) {
-  const std::uint64_t slack = has_large_endpoints(config) ? 160 * kMiB : 8 * kMiB;
+  // Of large endpoints the allocator keeps the buffers of two at most, where a leak would keep
+  // those of dozens.
+  const std::uint64_t slack = config.has_large_endpoints() ? 160 * kMiB : 8 * kMiB;
   EXPECT_LE(after.descriptors, before.descriptors + 4);
   EXPECT_LE(after.threads, before.threads);
   // Sanitizers keep freed memory for a while.
@@ -62,6 +58,42 @@ TEST_P(Churn, PeersThatComeAndGoLeaveNothingBehind) {
   EXPECT_TRUE(local.stats().peers.empty());
 }
 
+// One pair of nodes that is introduced again and again, each time without another rail, while the
+// links before are still open.
+TEST_P(Churn, LinksThatAreReplacedLeaveNothingBehind) {
+  const auto options = with_rails(engine_options(GetParam()), 4);
+  LocalNode local(options);
+  std::unique_ptr<FabricNode> other;
+  if (GetParam().two_processes()) {
+    other = std::make_unique<RemoteNode>(options);
+  } else {
+    other = std::make_unique<LocalNode>(options);
+  }
+  const int replacements = GetParam().has_large_endpoints() ? scaled(12) : scaled(100);
+  auto connection = std::make_unique<FabricConnection>(local, *other);
+  FabricLane first(connection->forward(), {64 * 1024, 128 * 1024, {}, {}});
+  ASSERT_TRUE(first.works());
+  ProcessUsage local_before;
+  ProcessUsage other_before;
+  for (int i = 0; i < replacements; ++i) {
+    SCOPED_TRACE(testing::Message() << "replacement " << i);
+    if (i == replacements / 4) {
+      local_before = local.usage();
+      other_before = other->usage();
+    }
+    const std::vector<RailId> left_out = {{{}, RailIndex(static_cast<std::uint16_t>(i % 4))}};
+    auto next = std::make_unique<FabricConnection>(
+        local, *other, FabricConnection::RailUse{left_out, left_out, true});
+    ASSERT_TRUE(connection->close());
+    connection = std::move(next);
+    FabricLane lane(first, connection->forward());
+    ASSERT_TRUE(lane.works());
+  }
+  compare(GetParam(), local_before, local.usage());
+  compare(GetParam(), other_before, other->usage());
+  EXPECT_EQ(local.stats().peers.size(), 1U);
+}
+
 // Engines that come and go leave nothing behind either.
 TEST_P(Churn, EnginesThatComeAndGo) {
   ProcessUsage before;
@@ -85,7 +117,7 @@ class ManyLinks : public FabricTest {};
 
 // What a link costs, with all of them open.
 TEST_P(ManyLinks, AThousandAtOnce) {
-  if (has_large_endpoints(GetParam())) GTEST_SKIP() << "a thousand would need tens of gigabytes";
+  if (GetParam().has_large_endpoints()) GTEST_SKIP() << "a thousand would need tens of gigabytes";
   constexpr int kLinks = scaled(1000);
   constexpr int kSample = 50;
   const std::uint64_t limit = raise_descriptor_limit();

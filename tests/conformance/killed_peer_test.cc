@@ -1,7 +1,16 @@
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/unique_fd.h"
 #include "support/fabric_pair.h"
 
 namespace kvrail {
@@ -10,6 +19,31 @@ namespace {
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::size_t kRuns = 4'000;
 constexpr std::uint64_t kSize = 16 * 1024;
+
+// The endpoints of shm that this process has open.
+std::set<std::string> own_shm_names() {
+  std::set<std::string> names;
+  const std::string prefix = std::to_string(::getpid()) + ":";
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(prefix)) names.insert(name);
+  }
+  return names;
+}
+
+// Takes the lock of an endpoint as a peer would; false if it does not look as in libfabric 1.17.
+bool take_shm_lock(const std::string& name) {
+  constexpr std::size_t kLockAt = 24;
+  constexpr std::byte kKnownVersion{4};
+  const UniqueFd file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
+  void* mapping = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapping == MAP_FAILED) return false;
+  auto* memory = static_cast<std::byte*>(mapping);
+  const bool known = *memory == kKnownVersion;
+  if (known) ::pthread_spin_lock(reinterpret_cast<pthread_spinlock_t*>(memory + kLockAt));
+  ::munmap(mapping, 4096);
+  return known;
+}
 
 class KilledPeer : public FabricTest {
  protected:
@@ -110,6 +144,52 @@ TEST_P(KilledPeer, AnotherTakesItsPlace) {
   peer_is_lost();
   ASSERT_TRUE(next_lane.works());
   EXPECT_NE(connection.initiator().peer, pair_.connection().initiator().peer);
+}
+
+// It is stopped within a write, given up, and ends later, when nobody speaks of it any more.
+TEST_P(KilledPeer, AStoppedTargetDiesAfterItWasGivenUp) {
+  auto lane = pair_.lane_to_other({4 * kMiB, kRuns * kSize, {}, {}});
+  const CounterId counter = lane.take_counter();
+  const auto sent = lane.submit(counter, strided_runs(kRuns, kSize, kSize, 4 * kMiB));
+  ASSERT_TRUE(poll_until([&] { return lane.peek(counter).units_arrived > 0; }));
+  ASSERT_TRUE(pair_.remote().process().stop());
+  pair_.local().close_peer(pair_.connection().initiator().peer, report_to(closed_));
+  poll_until([&] { return closed_->calls() > 0; }, Deadline(std::chrono::milliseconds(200)));
+  pair_.remote().kill();
+  EXPECT_TRUE(poll_until([&] { return !pair_.local().tend_closed_peers(); }));
+  EXPECT_TRUE(closed_->wait().has_value());
+  EXPECT_TRUE(sent->wait().has_value());
+  EXPECT_TRUE(bystander_.works());
+}
+
+// The same at the worst moment: it holds the lock of the memory through which it writes to us, so
+// that our worker spins and sees nothing by itself.
+TEST_P(KilledPeer, ALockThatIsLeftBehindAfterItWasGivenUp) {
+  if (GetParam().provider != "shm") GTEST_SKIP() << "nothing is shared with the peer";
+  RemoteNode target(engine_options(GetParam()));
+  const auto before = own_shm_names();
+  FabricConnection connection(pair_.local(), target);
+  FabricLane lane(connection.forward(), {4 * kMiB, kRuns * kSize, {}, {}});
+  const CounterId counter = lane.take_counter();
+  const auto sent = lane.submit(counter, strided_runs(kRuns, kSize, kSize, 4 * kMiB));
+  ASSERT_TRUE(poll_until([&] { return lane.peek(counter).units_arrived > 0; }));
+  ASSERT_TRUE(target.process().stop());
+  int locks = 0;
+  for (const std::string& name : own_shm_names()) {
+    if (before.count(name) == 0 && take_shm_lock(name)) ++locks;
+  }
+  if (locks == 0) GTEST_SKIP() << "this libfabric's shared memory is laid out otherwise";
+  const PeerId peer = connection.initiator().peer;
+  pair_.local().close_peer(peer, report_to(closed_));
+  pair_.local().confirm_remote_closed(peer);
+  EXPECT_TRUE(holds_for(std::chrono::milliseconds(100), [&] {
+    return pair_.local().tend_closed_peers() && closed_->calls() == 0;
+  }));
+  target.kill();
+  EXPECT_TRUE(poll_until([&] { return !pair_.local().tend_closed_peers(); }));
+  EXPECT_TRUE(closed_->wait().has_value());
+  EXPECT_TRUE(sent->wait().has_value());
+  EXPECT_TRUE(bystander_.works());
 }
 
 KVRAIL_CONFORMANCE_TWO_PROCESSES(KilledPeer);

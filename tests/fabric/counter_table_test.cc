@@ -132,8 +132,8 @@ TEST(ImmediateFormat, KeepsTagCounterAndUnitsApart) {
 }
 
 TEST(PlanChannels, ConnectsEveryLinkAndNumbersThemOnBothSides) {
-  const RailCounts source = {1, 4};
-  const RailCounts target = {3, 2, 1};
+  const NodeRails source = {GroupRails(1), GroupRails(4)};
+  const NodeRails target = {GroupRails(3), GroupRails(2), GroupRails(1)};
   const auto channels = plan_channels(source, target);
   std::set<std::tuple<int, int, int>> tags;
   std::set<std::tuple<int, int, int>> words;
@@ -142,8 +142,8 @@ TEST(PlanChannels, ConnectsEveryLinkAndNumbersThemOnBothSides) {
   for (const ChannelPlan& channel : channels) {
     const int g = channel.source_group.value();
     const int h = channel.target_group.value();
-    EXPECT_LT(channel.source_rail.value(), source[g]);
-    EXPECT_LT(channel.target_rail.value(), target[h]);
+    EXPECT_LT(channel.source_rail.value(), source[g].count());
+    EXPECT_LT(channel.target_rail.value(), target[h].count());
     EXPECT_TRUE(tags.insert({h, channel.target_rail.value(), channel.tag}).second);
     EXPECT_TRUE(words.insert({g, channel.source_rail.value(), channel.grant_word}).second);
     EXPECT_LT(channel.tag, sources_of_link(channels, channel.target_group, channel.target_rail));

@@ -31,7 +31,7 @@ void expect_same(const NodeLinks& a, const NodeLinks& b) {
 }
 
 TEST(Introduction, SurvivesTheWire) {
-  const Answer answer{"shm", "because", Bytes(32, std::byte{9}), sample_links()};
+  const Answer answer{"shm", "because", Bytes(32, std::byte{9}), {GroupRails(2)}, sample_links()};
   const Answer read = Answer::parse(answer.encode());
   EXPECT_EQ(read.provider, "shm");
   EXPECT_EQ(read.reason, "because");
@@ -39,10 +39,43 @@ TEST(Introduction, SurvivesTheWire) {
   expect_same(read.links, answer.links);
   expect_same(Confirm::parse(Confirm{sample_links()}.encode()).links, sample_links());
 
-  const Offer offer = Offer::parse(encode_offer({{"tcp", {2, 3}}, {"shm", {1, 1}}}, HostProof()));
+  const Offer offer = Offer::parse(encode_offer(
+      {{"tcp", {GroupRails(2), GroupRails(3)}}, {"shm", {GroupRails(1), GroupRails(1)}}},
+      HostProof()));
   ASSERT_EQ(offer.providers.size(), 2u);
   EXPECT_EQ(offer.providers[0].name, "tcp");
-  EXPECT_EQ(offer.providers[0].rails, (RailCounts{2, 3}));
+  EXPECT_EQ(offer.providers[0].rails, (NodeRails{GroupRails(2), GroupRails(3)}));
+}
+
+TEST(Introduction, SaysWhichRailsHaveLinks) {
+  NodeLinks links = sample_links();
+  links.groups[0] = {{}, {Bytes(16, std::byte{1}), 10, 20}, {}, {Bytes(16, std::byte{2}), 30, 40}};
+  const NodeRails rails = {GroupRails(4, 0b1010), GroupRails(1)};
+  EXPECT_EQ(links.rails(), rails);
+  const Answer answer{"tcp", "", {}, {GroupRails(64, 0b101)}, links};
+  const Answer read = Answer::parse(answer.encode());
+  expect_same(read.links, links);
+  EXPECT_EQ(read.links.rails(), rails);
+  EXPECT_EQ(read.offered, answer.offered);
+  const Offer offer = Offer::parse(encode_offer({{"tcp", rails}}, HostProof()));
+  EXPECT_EQ(offer.providers[0].rails, rails);
+}
+
+TEST(Introduction, RefusesRailsThatDoNotExistAndGroupsWithoutOne) {
+  // Behind the header, the credit, the process and the number of groups: a count and its links.
+  constexpr std::size_t kLinkedAt = 7 + 4 + 4 + 2 + 2;
+  const Bytes confirm = Confirm{sample_links()}.encode();
+  ASSERT_EQ(confirm[kLinkedAt], std::byte{1});
+  for (const std::byte linked : {std::byte{0}, std::byte{2}, std::byte{3}}) {
+    Bytes changed = confirm;
+    changed[kLinkedAt] = linked;
+    try {
+      Confirm::parse(changed);
+      ADD_FAILURE() << "taken: " << std::to_integer<int>(linked);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kMalformed);
+    }
+  }
 }
 
 TEST(Introduction, RefusesAnotherKindAnotherVersionAndOverflow) {

@@ -22,7 +22,9 @@ NodeLinks sample_links() {
 Bytes sample_offer() {
   constexpr std::size_t kBootIdAt = 7 + 4;
   constexpr std::size_t kBootIdBytes = 36;
-  Bytes offer = encode_offer({{"shm", {1, 2}}, {"tcp", {4, 4}}}, HostProof());
+  Bytes offer = encode_offer(
+      {{"shm", {GroupRails(1), GroupRails(2)}}, {"tcp", {GroupRails(4), GroupRails(4, 0b1011)}}},
+      HostProof());
   const auto claim = offer.begin() + kBootIdAt;
   std::fill(claim, claim + kBootIdBytes, std::byte{'b'});
   const auto process = claim + kBootIdBytes;
@@ -34,7 +36,11 @@ Bytes sample_offer() {
 }  // namespace
 
 std::vector<std::vector<std::byte>> fuzz_seeds() {
-  Answer answer{"shm", "both sides are on this host", Bytes(32, std::byte{0x5a}), sample_links()};
+  Answer answer{"shm",
+                "both sides are on this host",
+                Bytes(32, std::byte{0x5a}),
+                {GroupRails(4), GroupRails(4, 0b1011)},
+                sample_links()};
   RegionDescriptor region;
   region.group = DeviceGroupId(1);
   region.size_bytes = 1u << 20;

@@ -53,7 +53,8 @@ class FabricAgent {
   }
   void add_setup_calls();
   void add_data_calls();
-  PeerOptions peer_options(std::string name, Token token);
+  PeerOptions peer_options(std::string name, std::vector<RailId> left_out, bool watches_rails,
+                           Token token);
   void serve(ProcessChannel::Message message);
   void serve_queue();
 
@@ -90,12 +91,16 @@ void FabricAgent::add_setup_calls() {
     answer(region.id, region.descriptor);
   };
   on(NodeCall::kDeregister, [this](RegionId region) { node_->deregister(region); });
-  on(NodeCall::kOffer, [this] { return node_->offer(); });
-  on(NodeCall::kAccept, [this](Bytes offer, std::string name, Token token) {
-    return node_->accept_peer(offer, peer_options(std::move(name), token));
+  on(NodeCall::kOffer, [this](std::vector<RailId> left_out) { return node_->offer(left_out); });
+  on(NodeCall::kAccept, [this](Bytes offer, std::string name, std::vector<RailId> left_out,
+                               bool watches_rails, Token token) {
+    return node_->accept_peer(
+        offer, peer_options(std::move(name), std::move(left_out), watches_rails, token));
   });
-  on(NodeCall::kConnect, [this](Bytes answer, std::string name, Token token) {
-    return node_->connect_peer(answer, peer_options(std::move(name), token));
+  on(NodeCall::kConnect, [this](Bytes answer, std::string name, std::vector<RailId> left_out,
+                                bool watches_rails, Token token) {
+    return node_->connect_peer(
+        answer, peer_options(std::move(name), std::move(left_out), watches_rails, token));
   });
   on(NodeCall::kConfirm,
      [this](PeerId peer, Bytes confirm) { node_->confirm_peer(peer, confirm); });
@@ -110,6 +115,7 @@ void FabricAgent::add_data_calls() {
     node_->close_peer(peer, [this, token] { tell(NodeAnswer::kClosed, token); });
   });
   on(NodeCall::kRemoteClosed, [this](PeerId peer) { node_->confirm_remote_closed(peer); });
+  on(NodeCall::kTendClosed, [this] { return node_->tend_closed_peers(); });
   on(NodeCall::kSubmit, [this](PeerId peer, WriteList list, FullQueue when_full, Token token) {
     return node_->submit(peer, std::move(list), when_full,
                          [this, token](const Status& status, const WriteReport& report) {
@@ -134,11 +140,21 @@ void FabricAgent::add_data_calls() {
   on(NodeCall::kStats, [this] { return node_->stats(); });
 }
 
-PeerOptions FabricAgent::peer_options(std::string name, Token token) {
-  return {
-      .name = std::move(name),
-      .ring = [this, token] { tell(NodeAnswer::kRing, token); },
-      .on_error = [this, token](const Status& status) { tell(NodeAnswer::kFault, token, status); }};
+PeerOptions FabricAgent::peer_options(std::string name, std::vector<RailId> left_out,
+                                      bool watches_rails, Token token) {
+  PeerOptions options;
+  options.name = std::move(name);
+  options.ring = [this, token] { tell(NodeAnswer::kRing, token); };
+  options.on_error = [this, token](const Status& status) {
+    tell(NodeAnswer::kFault, token, status);
+  };
+  if (watches_rails) {
+    options.on_rail_failed = [this, token](const RailFailure& failure) {
+      tell(NodeAnswer::kRailFailed, token, failure);
+    };
+  }
+  options.left_out = std::move(left_out);
+  return options;
 }
 
 void FabricAgent::serve(ProcessChannel::Message message) {

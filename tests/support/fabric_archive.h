@@ -31,8 +31,16 @@ void fields(Archive& archive, PeerStats& x) {
   archive(x.peer, x.name, x.provider, x.links);
 }
 template <class Archive>
+void fields(Archive& archive, RailStats& x) {
+  archive(x.provider, x.device_group, x.rail, x.bytes_posted, x.failures);
+}
+template <class Archive>
 void fields(Archive& archive, FabricStats& x) {
-  archive(x.peers, x.closed_peers, x.worker_wakeups, x.submissions);
+  archive(x.peers, x.closed_peers, x.rails, x.worker_wakeups, x.submissions);
+}
+template <class Archive>
+void fields(Archive& archive, RailFailure& x) {
+  archive(x.status, x.local, x.remote);
 }
 template <class Archive>
 void fields(Archive& archive, TransferEngine::Introduction& x) {
@@ -148,6 +156,7 @@ enum class NodeCall : std::uint8_t {
   kImport,
   kClose,
   kRemoteClosed,
+  kTendClosed,
   kSubmit,
   kTakeCounter,
   kExpect,
@@ -165,7 +174,8 @@ enum class NodeAnswer : std::uint8_t {
   kCounted,
   kClosed,
   kRing,
-  kFault
+  kFault,
+  kRailFailed
 };
 
 }  // namespace kvrail

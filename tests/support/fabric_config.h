@@ -21,6 +21,8 @@ struct FabricConfig {
   // spinning locks: a process that stops while it holds one stops whoever writes to it, until it
   // goes on or the engine is told of its end.
   bool isolates_stopped_peers() const { return provider != "shm"; }
+  // Whether each of its endpoints holds about 70 MiB of buffers and takes long to open.
+  bool has_large_endpoints() const { return provider.find(';') != std::string::npos; }
   // Whether its links are TCP connections of the kernel.
   bool over_tcp() const { return provider.starts_with("tcp") || provider.starts_with("net"); }
 };

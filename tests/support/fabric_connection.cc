@@ -21,15 +21,25 @@ struct RingLine {
 };
 
 PeerOptions peer_options(const char* name, std::shared_ptr<RingLine> line,
-                         std::shared_ptr<ErrorLog> errors) {
-  return {.name = name,
-          .ring = [line = std::move(line)] { line->ring(); },
-          .on_error = [errors = std::move(errors)](const Status& status) { errors->add(status); }};
+                         const FabricConnection::Side& side, std::vector<RailId> left_out,
+                         bool watched) {
+  PeerOptions options;
+  options.name = name;
+  options.ring = [line = std::move(line)] { line->ring(); };
+  options.on_error = [errors = side.errors](const Status& status) { errors->add(status); };
+  if (watched) {
+    options.on_rail_failed = [failures = side.rail_failures](const RailFailure& failure) {
+      failures->add(failure);
+    };
+  }
+  options.left_out = std::move(left_out);
+  return options;
 }
 
 }  // namespace
 
-FabricConnection::FabricConnection(FabricNode& initiator, FabricNode& acceptor) {
+FabricConnection::FabricConnection(FabricNode& initiator, FabricNode& acceptor,
+                                   const RailUse& rails) {
   const auto to_acceptor = std::make_shared<RingLine>();
   const auto to_initiator = std::make_shared<RingLine>();
   to_acceptor->bell = acceptor.bell();
@@ -37,12 +47,15 @@ FabricConnection::FabricConnection(FabricNode& initiator, FabricNode& acceptor) 
   sides_[0].node = &initiator;
   sides_[1].node = &acceptor;
 
-  const auto accepted = acceptor.accept_peer(
-      initiator.offer(), peer_options("initiator", to_initiator, sides_[1].errors));
+  const auto accepted =
+      acceptor.accept_peer(initiator.offer(rails.left_out_by_initiator),
+                           peer_options("initiator", to_initiator, sides_[1],
+                                        rails.left_out_by_acceptor, rails.watched));
   sides_[1].peer = accepted.peer;
   to_acceptor->connect(accepted.peer);
   const auto connected = initiator.connect_peer(
-      accepted.reply, peer_options("acceptor", to_acceptor, sides_[0].errors));
+      accepted.reply,
+      peer_options("acceptor", to_acceptor, sides_[0], rails.left_out_by_initiator, rails.watched));
   sides_[0].peer = connected.peer;
   to_initiator->connect(connected.peer);
   acceptor.confirm_peer(accepted.peer, connected.reply);

@@ -10,21 +10,22 @@
 
 namespace kvrail {
 
-// What a peer's on_error said.
-class ErrorLog {
+// What a callback of a peer said.
+template <class Entry>
+class CallbackLog {
  public:
-  void add(const Status& status) {
+  void add(const Entry& entry) {
     const std::lock_guard lock(mutex_);
-    errors_.push_back(status);
+    entries_.push_back(entry);
   }
-  std::vector<Status> errors() const {
+  std::vector<Entry> entries() const {
     const std::lock_guard lock(mutex_);
-    return errors_;
+    return entries_;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::vector<Status> errors_;  // guarded
+  std::vector<Entry> entries_;  // guarded
 };
 
 // One way between two introduced nodes.
@@ -39,12 +40,21 @@ struct FabricRoute {
 // be one and the same.
 class FabricConnection {
  public:
-  FabricConnection(FabricNode& initiator, FabricNode& acceptor);
+  struct RailUse {
+    std::vector<RailId> left_out_by_initiator = {};
+    std::vector<RailId> left_out_by_acceptor = {};
+    bool watched = false;  // both sides set on_rail_failed
+  };
+  FabricConnection(FabricNode& initiator, FabricNode& acceptor, const RailUse& rails);
+  FabricConnection(FabricNode& initiator, FabricNode& acceptor)
+      : FabricConnection(initiator, acceptor, RailUse{}) {}
 
   struct Side {
     FabricNode* node = nullptr;
     PeerId peer;  // the other side, as `node` knows it
-    std::shared_ptr<ErrorLog> errors = std::make_shared<ErrorLog>();
+    std::shared_ptr<CallbackLog<Status>> errors = std::make_shared<CallbackLog<Status>>();
+    std::shared_ptr<CallbackLog<RailFailure>> rail_failures =
+        std::make_shared<CallbackLog<RailFailure>>();
   };
   const Side& initiator() const { return sides_[0]; }
   const Side& acceptor() const { return sides_[1]; }

@@ -25,6 +25,16 @@ FabricLane::FabricLane(FabricRoute route, Size size, std::uint64_t seed)
   source_->fill(seed);
 }
 
+FabricLane::FabricLane(const FabricLane& lane, FabricRoute route)
+    : route_(route),
+      size_(lane.size_),
+      source_(lane.source_),
+      target_(lane.target_),
+      source_region_(lane.source_region_),
+      target_region_(lane.target_region_),
+      remote_(route.sender.import_region(route.receiver_at_sender, target_region_.descriptor)),
+      image_(*target_) {}
+
 CounterId FabricLane::take_counter() {
   return route_.receiver.take_counter(route_.sender_at_receiver, size_.target_group);
 }

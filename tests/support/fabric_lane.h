@@ -25,6 +25,8 @@ class FabricLane {
     DeviceGroupId target_group;
   };
   FabricLane(FabricRoute route, Size size, std::uint64_t seed = 1);
+  // The same regions on another route between the same nodes: they are imported there once more.
+  FabricLane(const FabricLane& lane, FabricRoute route);
 
   TestMemory& source() { return *source_; }
   TestMemory& target() { return *target_; }

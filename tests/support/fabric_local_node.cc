@@ -1,5 +1,7 @@
 #include "support/fabric_local_node.h"
 
+#include <algorithm>
+
 namespace kvrail {
 
 LocalNode::LocalNode(TransferEngineOptions options)
@@ -29,6 +31,16 @@ void LocalNode::deregister(RegionId region) {
 void LocalNode::destroy_engine() {
   silence_bell();
   engine_.reset();
+}
+
+std::vector<std::uint64_t> bytes_by_rail(FabricNode& node, DeviceGroupId group) {
+  std::vector<std::uint64_t> bytes;
+  for (const RailStats& rail : node.stats().rails) {
+    if (rail.device_group != group) continue;
+    bytes.resize(std::max<std::size_t>(bytes.size(), rail.rail.value() + 1));
+    bytes[rail.rail.value()] += rail.bytes_posted;
+  }
+  return bytes;
 }
 
 LinkStats peer_stats(FabricNode& node, PeerId peer) {

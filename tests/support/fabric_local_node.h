@@ -25,7 +25,8 @@ class LocalNode final : public FabricNode {
   void deregister(RegionId region) override;
   using FabricNode::register_memory;
 
-  Bytes offer() override { return engine_->offer(); }
+  using FabricNode::offer;
+  Bytes offer(const std::vector<RailId>& left_out) override { return engine_->offer(left_out); }
   TransferEngine::Introduction accept_peer(const Bytes& offer, PeerOptions options) override {
     return engine_->accept_peer(offer, std::move(options));
   }
@@ -42,6 +43,7 @@ class LocalNode final : public FabricNode {
     engine_->close_peer(peer, std::move(closed));
   }
   void confirm_remote_closed(PeerId peer) override { engine_->confirm_remote_closed(peer); }
+  bool tend_closed_peers() override { return engine_->tend_closed_peers(); }
 
   Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done) override {
     return engine_->submit(peer, std::move(list), when_full, std::move(done));

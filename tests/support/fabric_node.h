@@ -51,13 +51,15 @@ class FabricNode {
     return register_memory(group, std::move(memory), 0, size_bytes);
   }
 
-  virtual Bytes offer() = 0;
+  virtual Bytes offer(const std::vector<RailId>& left_out) = 0;
+  Bytes offer() { return offer({}); }
   virtual TransferEngine::Introduction accept_peer(const Bytes& offer, PeerOptions options) = 0;
   virtual TransferEngine::Introduction connect_peer(const Bytes& answer, PeerOptions options) = 0;
   virtual void confirm_peer(PeerId peer, const Bytes& confirm) = 0;
   virtual RemoteRegionId import_region(PeerId peer, const Bytes& descriptor) = 0;
   virtual void close_peer(PeerId peer, ClosedCallback closed) = 0;
   virtual void confirm_remote_closed(PeerId peer) = 0;
+  virtual bool tend_closed_peers() = 0;
 
   virtual Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done) = 0;
   virtual CounterId take_counter(PeerId peer, DeviceGroupId group) = 0;
@@ -91,6 +93,8 @@ inline void NodeBell::silence() {
   node_ = nullptr;
 }
 
+// The bytes that each rail of a device group has posted, over all providers.
+std::vector<std::uint64_t> bytes_by_rail(FabricNode& node, DeviceGroupId group = {});
 // The statistics of one peer; zeros when it is not open.
 LinkStats peer_stats(FabricNode& node, PeerId peer);
 

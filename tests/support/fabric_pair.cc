@@ -6,21 +6,24 @@
 namespace kvrail {
 
 FabricPair::FabricPair(const FabricConfig& config, TransferEngineOptions local,
-                       TransferEngineOptions other)
+                       TransferEngineOptions other, const FabricConnection::RailUse& rails)
     : local_(std::move(local)) {
   if (config.two_processes()) {
     other_ = std::make_unique<RemoteNode>(std::move(other));
   } else {
     other_ = std::make_unique<LocalNode>(std::move(other));
   }
-  connection_ = std::make_unique<FabricConnection>(local_, *other_);
+  connection_ = std::make_unique<FabricConnection>(local_, *other_, rails);
 }
 
 testing::AssertionResult FabricPair::no_errors() const {
   for (const auto& side : {connection_->initiator(), connection_->acceptor()}) {
-    for (const Status& error : side.errors->errors()) {
+    for (const Status& error : side.errors->entries()) {
       return testing::AssertionFailure()
              << "reported: " << to_string(error.code()) << ": " << error.text();
+    }
+    for (const RailFailure& failure : side.rail_failures->entries()) {
+      return testing::AssertionFailure() << "a rail failed: " << failure.status.text();
     }
   }
   return testing::AssertionSuccess();

@@ -14,7 +14,8 @@ namespace kvrail {
 // Two nodes, introduced: one here and one where the configuration says.
 class FabricPair {
  public:
-  FabricPair(const FabricConfig& config, TransferEngineOptions local, TransferEngineOptions other);
+  FabricPair(const FabricConfig& config, TransferEngineOptions local, TransferEngineOptions other,
+             const FabricConnection::RailUse& rails = {});
   explicit FabricPair(const FabricConfig& config)
       : FabricPair(config, engine_options(config), engine_options(config)) {}
 

@@ -83,6 +83,13 @@ void RemoteNode::receive_event(NodeAnswer kind, Unpacker& message) {
     if (const auto options = find(peers_, token); options.ring) options.ring();
     return;
   }
+  if (kind == NodeAnswer::kRailFailed) {
+    const auto failure = message.get<RailFailure>();
+    if (const auto options = find(peers_, token); options.on_rail_failed) {
+      options.on_rail_failed(failure);
+    }
+    return;
+  }
   const auto status = message.get<Status>();
   if (kind == NodeAnswer::kWritten) {
     find(writes_, token)(status, message.get<WriteReport>());
@@ -124,16 +131,22 @@ FabricNode::Region RemoteNode::register_memory(DeviceGroupId group,
 }
 void RemoteNode::deregister(RegionId region) { call<bool>(NodeCall::kDeregister, region); }
 
-Bytes RemoteNode::offer() { return call<Bytes>(NodeCall::kOffer); }
+Bytes RemoteNode::offer(const std::vector<RailId>& left_out) {
+  return call<Bytes>(NodeCall::kOffer, left_out);
+}
 TransferEngine::Introduction RemoteNode::accept_peer(const Bytes& offer, PeerOptions options) {
-  const std::string name = options.name;
-  const Token token = remember(peers_, std::move(options));
-  return call<TransferEngine::Introduction>(NodeCall::kAccept, offer, name, token);
+  return introduce(NodeCall::kAccept, offer, std::move(options));
 }
 TransferEngine::Introduction RemoteNode::connect_peer(const Bytes& answer, PeerOptions options) {
+  return introduce(NodeCall::kConnect, answer, std::move(options));
+}
+TransferEngine::Introduction RemoteNode::introduce(NodeCall kind, const Bytes& bytes,
+                                                   PeerOptions options) {
   const std::string name = options.name;
+  const std::vector<RailId> left_out = options.left_out;
+  const bool watches_rails = bool(options.on_rail_failed);
   const Token token = remember(peers_, std::move(options));
-  return call<TransferEngine::Introduction>(NodeCall::kConnect, answer, name, token);
+  return call<TransferEngine::Introduction>(kind, bytes, name, left_out, watches_rails, token);
 }
 void RemoteNode::confirm_peer(PeerId peer, const Bytes& confirm) {
   call<bool>(NodeCall::kConfirm, peer, confirm);
@@ -145,6 +158,7 @@ void RemoteNode::close_peer(PeerId peer, ClosedCallback closed) {
   call<bool>(NodeCall::kClose, peer, remember(closings_, std::move(closed)));
 }
 void RemoteNode::confirm_remote_closed(PeerId peer) { call<bool>(NodeCall::kRemoteClosed, peer); }
+bool RemoteNode::tend_closed_peers() { return call<bool>(NodeCall::kTendClosed); }
 
 Status RemoteNode::submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done) {
   return call<Status>(NodeCall::kSubmit, peer, list, when_full, remember(writes_, std::move(done)));

@@ -31,13 +31,15 @@ class RemoteNode final : public FabricNode {
                          std::uint64_t offset, std::uint64_t size_bytes) override;
   using FabricNode::register_memory;
   void deregister(RegionId region) override;
-  Bytes offer() override;
+  using FabricNode::offer;
+  Bytes offer(const std::vector<RailId>& left_out) override;
   TransferEngine::Introduction accept_peer(const Bytes& offer, PeerOptions options) override;
   TransferEngine::Introduction connect_peer(const Bytes& answer, PeerOptions options) override;
   void confirm_peer(PeerId peer, const Bytes& confirm) override;
   RemoteRegionId import_region(PeerId peer, const Bytes& descriptor) override;
   void close_peer(PeerId peer, ClosedCallback closed) override;
   void confirm_remote_closed(PeerId peer) override;
+  bool tend_closed_peers() override;
   Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done) override;
   CounterId take_counter(PeerId peer, DeviceGroupId group) override;
   void expect(PeerId peer, DeviceGroupId group, CounterId counter, std::uint64_t units,
@@ -54,6 +56,7 @@ class RemoteNode final : public FabricNode {
 
   template <class Result, class... Arguments>
   Result call(NodeCall call, const Arguments&... arguments);
+  TransferEngine::Introduction introduce(NodeCall kind, const Bytes& bytes, PeerOptions options);
   Bytes exchange(const Bytes& request, int fd = -1);
   void receive_answers();
   void receive_event(NodeAnswer kind, Unpacker& message);
