@@ -20,8 +20,8 @@ struct DecodeRequest {
   RequestPages pages;               // target pages of the whole prompt, cached ones included
   std::optional<ContextSlot> context_slot;
   std::vector<std::byte> payload;  // opaque to kvrail; at most 4 MiB
-  // Not ready by then, it is given up as if by cancel(), with kDeadline and a text that says what is
-  // missing. From request_prefill on; 0: none.
+  // Not ready by then, it is given up as if by cancel(), with kDeadline and a text that says what
+  // is missing. From request_prefill on; 0: none.
   std::uint32_t deadline_ms = 0;
 };
 

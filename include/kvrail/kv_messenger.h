@@ -39,6 +39,9 @@ struct MessengerOptions {
   // long units that a prefill node says it posted may take to arrive.
   std::uint32_t lost_after_ms = 3000;
   std::uint32_t handshake_timeout_ms = 5000;
+  // A rail that failed is left out; after this it is tried again, and then twice as late each time,
+  // up to 64 times this, preferably while no request is open.
+  std::uint32_t rail_retry_ms = 1000;
   std::uint32_t connect_timeout_ms = 10000;  // connect() tries again until then
   std::uint32_t max_message_bytes = 16u << 20;
 
@@ -56,6 +59,7 @@ struct MessengerStats {
   // By rank; empty on a node that does not prefill.
   std::vector<std::uint64_t> bytes_sent_by_rank;
   std::uint64_t peers_attached = 0;    // now
+  std::uint64_t links_replaced = 0;    // times that a peer's links were, for a rail that failed
   std::uint64_t messages_ignored = 0;  // late, duplicate or unknown
   std::uint64_t handshakes_refused = 0;
   std::uint64_t stray_signals = 0;  // layer signals with no step pending
@@ -118,9 +122,9 @@ class KvMessenger {
   // open already.
   RequestId expect_request(const std::string& external_id);
 
-  // Also after preempt(). The request's source pages, for the whole prompt, and the tokens at their front that are
-  // computed already (prefix cache): those are sent at once. Throws Error (kInvalidArgument) on
-  // pages that do not fit; requests that have ended meanwhile are ignored.
+  // Also after preempt(). The request's source pages, for the whole prompt, and the tokens at their
+  // front that are computed already (prefix cache): those are sent at once. Throws Error
+  // (kInvalidArgument) on pages that do not fit; requests that have ended meanwhile are ignored.
   void bind_pages(RequestId request, RequestPages pages, std::uint32_t cached_tokens,
                   std::optional<ContextSlot> context_slot = std::nullopt);
 

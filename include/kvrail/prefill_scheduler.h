@@ -49,7 +49,8 @@ struct SendReport {
 // start(), connect() and destructor).
 //
 // Every request announced by on_prefill_request or made by expect_request ends in exactly one
-// on_pages_released, besides those that preempt() leads to. Calls should not throw; what they throw is logged and dropped.
+// on_pages_released, besides those that preempt() leads to. Calls should not throw; what they throw
+// is logged and dropped.
 class PrefillScheduler {
  public:
   virtual ~PrefillScheduler() = default;

@@ -104,6 +104,13 @@ class TransferEngine {
   // Imports a descriptor made by the peer's MemoryRegion::descriptor(). Throws Error (kMalformed).
   RemoteRegionId import_region(PeerId peer, std::span<const std::byte> descriptor);
 
+  // Rails of each device group, on both sides of a peer; those that its links leave out count.
+  struct RailCounts {
+    std::vector<std::uint16_t> local;
+    std::vector<std::uint16_t> remote;
+  };
+  RailCounts rail_counts(PeerId peer) const;
+
   // The fence. Closes the peer's links on every device group, completes its submissions as
   // kLinkClosed and its expected counters likewise; afterwards nothing of that peer lands here.
   // Where the provider lets the peer read our source later (shm), submissions complete only when

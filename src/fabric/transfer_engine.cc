@@ -44,6 +44,10 @@ RemoteRegionId TransferEngine::import_region(PeerId peer, std::span<const std::b
   return core_->import_region(peer, descriptor);
 }
 
+TransferEngine::RailCounts TransferEngine::rail_counts(PeerId peer) const {
+  return core_->rail_counts(peer);
+}
+
 void TransferEngine::close_peer(PeerId peer, ClosedCallback closed) {
   core_->close_peer(peer, std::move(closed));
 }

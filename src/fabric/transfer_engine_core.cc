@@ -134,6 +134,18 @@ std::string TransferEngineCore::describe_peer(PeerId peer) const {
   return describe(*get_peer(peer));
 }
 
+TransferEngine::RailCounts TransferEngineCore::rail_counts(PeerId peer) const {
+  const PeerPtr record = get_peer(peer);
+  const auto counts = [](const NodeRails& rails) {
+    std::vector<std::uint16_t> result;
+    for (const GroupRails& group : rails) {
+      result.push_back(static_cast<std::uint16_t>(group.count()));
+    }
+    return result;
+  };
+  return {counts(record->rails), counts(record->remote_rails)};
+}
+
 std::string TransferEngineCore::describe(const PeerRecord& record) const {
   std::string text = fmt::format("peer {}: provider {}: {}", record.life->name(),
                                  providers_[record.provider].name, record.reason);

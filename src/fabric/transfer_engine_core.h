@@ -49,6 +49,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   TransferEngine::Introduction connect_peer(std::span<const std::byte> answer, PeerOptions options);
   void confirm_peer(PeerId peer, std::span<const std::byte> confirm);
   RemoteRegionId import_region(PeerId peer, std::span<const std::byte> descriptor);
+  TransferEngine::RailCounts rail_counts(PeerId peer) const;
   void close_peer(PeerId peer, ClosedCallback closed);
   void confirm_remote_closed(PeerId peer);
   bool tend_closed_peers() { return peers_.tend_closed(); }

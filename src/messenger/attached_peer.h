@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "kvrail/ids.h"
 #include "kvrail/transfer_plan.h"
 #include "layout/layer_writes.h"
+#include "wire/message.h"
 
 namespace kvrail {
 
@@ -19,6 +21,7 @@ struct SendRoute {
   TransferPlan plan;
   LayerWriter writer;
   std::unordered_map<RegionId, RemoteRegionId> regions;  // by the peer's own ids
+  std::shared_ptr<const std::vector<RegionEntry>> descriptors;
   std::shared_ptr<SendGate> gate;
 };
 

@@ -54,6 +54,7 @@ class DecodeSide final : private ReceiverOwner {
   void on_links_fenced(PeerId peer);
   void on_relinked(const std::shared_ptr<const AttachedPeer>& peer);
 
+  bool has_open(PeerId peer) const { return !receivers_of(peer).empty(); }
   std::size_t open_count() const;
   std::uint64_t ready_count() const { return ready_.load(std::memory_order_relaxed); }
   std::uint64_t failed_count() const { return failed_.load(std::memory_order_relaxed); }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "messenger/region_import.h"
 #include "messenger/send_gate.h"
 
 namespace kvrail {
@@ -120,9 +121,7 @@ Message Handshake::take_attach(const AttachMessage& attach) {
   options_.name = label_;
   auto introduction = engine_.accept_peer(attach.fabric_offer, options_);
   opened_ = introduction.peer;
-  peer->id = introduction.peer;
-  peer->links = introduction.peer;
-  import_regions(attach.regions, *peer);
+  complete(introduction.peer, *peer);
   planned_ = std::move(peer);
 
   AttachAckMessage answer;
@@ -141,9 +140,7 @@ Message Handshake::take_attach_ack(const AttachAckMessage& attach) {
   options_.name = label_;
   auto introduction = engine_.connect_peer(attach.fabric_answer, options_);
   opened_ = introduction.peer;
-  peer->id = introduction.peer;
-  peer->links = introduction.peer;
-  import_regions(attach.regions, *peer);
+  complete(introduction.peer, *peer);
   awaits_ = Awaits::kNothing;
   peer_ = std::move(peer);
   return AttachedMessage{std::move(introduction.reply)};
@@ -173,34 +170,25 @@ std::shared_ptr<AttachedPeer> Handshake::plan_with(const Attachment& attachment)
   if (sends) {
     TransferPlan plan(self_.layout, attachment.layout);
     LayerWriter writer(plan);
-    peer->send.emplace(
-        SendRoute{std::move(plan), std::move(writer), {}, std::make_shared<SendGate>()});
+    auto descriptors = std::make_shared<const std::vector<RegionEntry>>(attachment.regions);
+    peer->send.emplace(SendRoute{std::move(plan),
+                                 std::move(writer),
+                                 {},
+                                 std::move(descriptors),
+                                 std::make_shared<SendGate>()});
   }
   return peer;
 }
 
-void Handshake::import_regions(const std::vector<RegionEntry>& entries, AttachedPeer& peer) const {
-  if (!peer.send) return;
-  auto& regions = peer.send->regions;
-  const auto import = [&](RegionId region) {
-    if (regions.contains(region)) return;
-    const auto entry =
-        std::find_if(entries.begin(), entries.end(),
-                     [region](const RegionEntry& other) { return other.region == region; });
-    if (entry == entries.end()) {
-      throw Error(ErrorCode::kMalformed,
-                  fmt::format("the layout of {} places pages in region {}, which it did not tell",
-                              label_, region.value()));
-    }
-    regions.emplace(region, engine_.import_region(peer.links, entry->descriptor));
+void Handshake::complete(PeerId links, AttachedPeer& peer) const {
+  peer.id = links;
+  peer.links = links;
+  const auto several = [](const std::vector<std::uint16_t>& counts) {
+    return std::any_of(counts.begin(), counts.end(), [](std::uint16_t count) { return count > 1; });
   };
-  const KvLayout& layout = peer.send->plan.target();
-  for (const RankLayout& rank : layout.ranks) {
-    for (const RankGroup& group : rank.groups) {
-      for (const TensorPlacement& placement : group.placements) import(placement.region);
-    }
-  }
-  for (const ContextLayout& context : layout.contexts) import(context.region);
+  const TransferEngine::RailCounts rails = engine_.rail_counts(links);
+  peer.fails_over = several(rails.local) || several(rails.remote);
+  import_regions(engine_, peer);
 }
 
 std::vector<RegionEntry> Handshake::regions_for(bool peer_prefills) const {

@@ -66,7 +66,7 @@ class Handshake {
   void check_hello(const Hello& hello);
   template <class Attachment>
   std::shared_ptr<AttachedPeer> plan_with(const Attachment& attachment) const;
-  void import_regions(const std::vector<RegionEntry>& entries, AttachedPeer& peer) const;
+  void complete(PeerId links, AttachedPeer& peer) const;
   std::vector<RegionEntry> regions_for(bool peer_prefills) const;
 
   Message take_hello(const HelloMessage& hello);

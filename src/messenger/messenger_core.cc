@@ -46,10 +46,10 @@ KvMessengerCore::KvMessengerCore(MessengerOptions options)
   limits.max_message_bytes = options_.max_message_bytes;
   loop_ = std::make_unique<ControlLoop>(
       limits, [this](const Status& status) { log_.error("{}", status.text()); });
-  hub_ =
-      std::make_unique<PeerHub>(*loop_, *engine_, log_,
-                                PeerSession::Settings{options_.heartbeat_ms, options_.lost_after_ms,
-                                                      options_.handshake_timeout_ms});
+  hub_ = std::make_unique<PeerHub>(
+      *loop_, *engine_, log_,
+      PeerSession::Settings{options_.heartbeat_ms, options_.lost_after_ms,
+                            options_.handshake_timeout_ms, options_.rail_retry_ms});
   listen();
 }
 
@@ -64,6 +64,7 @@ void KvMessengerCore::check_options() const {
   require(options_.lost_after_ms > options_.heartbeat_ms,
           fmt::format("lost_after_ms is {}: set it above heartbeat_ms, which is {}",
                       options_.lost_after_ms, options_.heartbeat_ms));
+  require(options_.rail_retry_ms > 0, "rail_retry_ms is 0: set it to 1 or more");
   require(options_.handshake_timeout_ms > 0, "handshake_timeout_ms is 0: set it to 1 or more");
   require(options_.max_message_bytes >= kMinMessageBytesOption,
           fmt::format("max_message_bytes is {}: set it to {} or more", options_.max_message_bytes,
@@ -155,6 +156,7 @@ MessengerStats KvMessengerCore::stats() const {
       stats.requests_failed = decode_->failed_count();
     }
   }
+  stats.links_replaced = hub_->links_replaced_count();
   stats.peers_attached = hub_->attached_count();
   stats.messages_ignored = hub_->ignored_count();
   stats.handshakes_refused = hub_->refused_count();
@@ -232,6 +234,23 @@ void KvMessengerCore::peer_fenced(const AttachedPeer& peer, const Status& reason
 
 bool KvMessengerCore::peer_in_use(const AttachedPeer& peer) {
   return prefill_ && prefill_->has_open(peer.id);
+}
+
+bool KvMessengerCore::peer_has_requests(const AttachedPeer& peer) {
+  return peer_in_use(peer) || (decode_ && decode_->has_open(peer.id));
+}
+
+void KvMessengerCore::peer_links_lost(const AttachedPeer& peer) {
+  if (prefill_) prefill_->on_links_lost(peer.id);
+  if (decode_) decode_->on_links_lost(peer.id);
+}
+
+void KvMessengerCore::peer_links_fenced(const AttachedPeer& peer) {
+  if (decode_) decode_->on_links_fenced(peer.id);
+}
+
+void KvMessengerCore::peer_links_replaced(const std::shared_ptr<const AttachedPeer>& peer) {
+  if (decode_ && peer->receive) decode_->on_relinked(peer);
 }
 
 void KvMessengerCore::run_on_loop(const std::function<void()>& work) {

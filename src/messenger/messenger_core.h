@@ -57,6 +57,10 @@ class KvMessengerCore final : private PeerListener {
   void peer_losing(const AttachedPeer& peer, const Status& reason) override;
   void peer_fenced(const AttachedPeer& peer, const Status& reason) override;
   bool peer_in_use(const AttachedPeer& peer) override;
+  bool peer_has_requests(const AttachedPeer& peer) override;
+  void peer_links_lost(const AttachedPeer& peer) override;
+  void peer_links_fenced(const AttachedPeer& peer) override;
+  void peer_links_replaced(const std::shared_ptr<const AttachedPeer>& peer) override;
 
   void check_options() const;
   void listen();

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::uint32_t kRetryMs = 50;
+constexpr std::uint32_t kTendMs = 50;
 
 }  // namespace
 
@@ -124,6 +125,30 @@ void PeerHub::session_message(PeerSession& session, Message message) {
   log_.debug("a {} of {} is late, a duplicate, or of nothing known here", name, session.label());
 }
 
+void PeerHub::session_links_lost(PeerSession& session, const Status& reason) {
+  log_.warning("the links to {} are replaced: {}", session.label(), reason.text());
+  listener_->peer_links_lost(*session.peer());
+}
+
+void PeerHub::session_links_fenced(PeerSession& session) {
+  listener_->peer_links_fenced(*session.peer());
+}
+
+void PeerHub::session_links_replaced(PeerSession& session) {
+  links_replaced_.fetch_add(1, std::memory_order_relaxed);
+  log_.info("the links to {} are replaced: {}", session.label(),
+            engine_.describe_peer(session.peer()->links));
+  listener_->peer_links_replaced(session.peer());
+}
+
+void PeerHub::session_closes_links() {
+  if (tending_) return;
+  tending_ = loop_.after(kTendMs, [this] {
+    tending_.reset();
+    if (engine_.tend_closed_peers()) session_closes_links();
+  });
+}
+
 void PeerHub::session_losing(PeerSession& session, const Status& reason) {
   const auto& peer = session.peer();
   by_peer_.erase(peer->id);
@@ -138,6 +163,10 @@ void PeerHub::session_fenced(PeerSession& session, const Status& reason) {
 
 bool PeerHub::session_in_use(const PeerSession& session) {
   return listener_->peer_in_use(*session.peer());
+}
+
+bool PeerHub::session_has_requests(const PeerSession& session) {
+  return listener_->peer_has_requests(*session.peer());
 }
 
 void PeerHub::session_over(PeerSession& session) {
@@ -172,6 +201,7 @@ void PeerHub::shut_down(const Status& reason, std::promise<void> idle) {
 }
 
 void PeerHub::abandon() {
+  tending_.reset();
   std::vector<std::shared_ptr<PeerSession>> open;
   for (const auto& [key, session] : sessions_) open.push_back(session);
   for (const auto& session : open) session->abandon();

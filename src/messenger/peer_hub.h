@@ -28,6 +28,11 @@ class PeerListener {
   virtual void peer_losing(const AttachedPeer& peer, const Status& reason) = 0;
   virtual void peer_fenced(const AttachedPeer& peer, const Status& reason) = 0;
   virtual bool peer_in_use(const AttachedPeer& peer) = 0;
+  virtual bool peer_has_requests(const AttachedPeer& peer) = 0;
+  // The peer's links are given up; closed; and replaced by others.
+  virtual void peer_links_lost(const AttachedPeer& peer) = 0;
+  virtual void peer_links_fenced(const AttachedPeer& peer) = 0;
+  virtual void peer_links_replaced(const std::shared_ptr<const AttachedPeer>& peer) = 0;
 };
 
 // The peers of a messenger: those that connect, those that are connected to, and those that part.
@@ -54,6 +59,9 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   void abandon();
 
   std::uint64_t attached_count() const { return attached_.load(std::memory_order_relaxed); }
+  std::uint64_t links_replaced_count() const {
+    return links_replaced_.load(std::memory_order_relaxed);
+  }
   std::uint64_t refused_count() const { return refused_.load(std::memory_order_relaxed); }
   std::uint64_t ignored_count() const { return ignored_.load(std::memory_order_relaxed); }
 
@@ -71,9 +79,14 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   void session_attached(PeerSession& session) override;
   void session_refused(PeerSession& session, const Status& reason) override;
   void session_message(PeerSession& session, Message message) override;
+  void session_links_lost(PeerSession& session, const Status& reason) override;
+  void session_links_fenced(PeerSession& session) override;
+  void session_links_replaced(PeerSession& session) override;
+  void session_closes_links() override;
   void session_losing(PeerSession& session, const Status& reason) override;
   void session_fenced(PeerSession& session, const Status& reason) override;
   bool session_in_use(const PeerSession& session) override;
+  bool session_has_requests(const PeerSession& session) override;
   void session_over(PeerSession& session) override;
 
   void attempt(const std::shared_ptr<Connecting>& connecting);
@@ -96,10 +109,12 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   std::vector<std::shared_ptr<Connecting>> connecting_;
   std::unordered_map<const PeerSession*, std::shared_ptr<PeerSession>> sessions_;  // not over
   std::unordered_map<PeerId, PeerSession*> by_peer_;                               // attached
+  std::unique_ptr<ControlLoop::Timer> tending_;  // while links are being closed
   std::optional<Status> closing_;
   std::optional<std::promise<void>> idle_;
 
   std::atomic<std::uint64_t> attached_{0};
+  std::atomic<std::uint64_t> links_replaced_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> ignored_{0};
 };

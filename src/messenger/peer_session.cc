@@ -26,18 +26,8 @@ PeerSession::PeerSession(const Settings& settings, ControlLoop& loop, TransferEn
 
 void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
   const auto weak = weak_from_this();
-  PeerOptions options;
-  options.ring = [stream = std::weak_ptr(stream_)] {
-    if (const auto open = stream.lock()) open->send_wake();
-  };
-  options.on_error = [weak, &loop = loop_](const Status& status) {
-    loop.post([weak, status] {
-      const auto session = weak.lock();
-      if (!session) return;
-      session->attached_ ? session->give_up(status) : session->leave(status);
-    });
-  };
-  handshake_.emplace(self, engine_, side, stream_->remote_address(), std::move(options));
+  side_ = side;
+  handshake_.emplace(self, engine_, side, stream_->remote_address(), link_options(0));
   timer_ = loop_.after(settings_.handshake_timeout_ms, [weak] {
     if (const auto session = weak.lock()) {
       session->leave(
@@ -55,12 +45,57 @@ void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
   if (side == Handshake::Side::kInitiator) stream_->send(handshake_->hello());
 }
 
+PeerOptions PeerSession::link_options(std::uint32_t number) {
+  const auto weak = weak_from_this();
+  PeerOptions options;
+  if (attached_) options.name = label();
+  options.ring = [stream = std::weak_ptr(stream_)] {
+    if (const auto open = stream.lock()) open->send_wake();
+  };
+  options.on_error = [weak, number, &loop = loop_](const Status& status) {
+    loop.post([weak, number, status] {
+      const auto session = weak.lock();
+      if (!session) return;
+      if (!session->attached_) return session->leave(status);
+      // Those that are given up fail in many ways.
+      if (number == session->peer()->links_number) session->give_up(status);
+    });
+  };
+  options.on_rail_failed = [weak, number, &loop = loop_](const RailFailure& failure) {
+    loop.post([weak, number, failure] {
+      if (const auto session = weak.lock()) session->on_rail_failed(number, failure);
+    });
+  };
+  return options;
+}
+
+void PeerSession::on_rail_failed(std::uint32_t number, const RailFailure& failure) {
+  if (!attached_) return leave(failure.status);
+  if (state_ != State::kAttached) return;
+  if (!peer()->fails_over) return give_up(failure.status);
+  failover_->on_rail_failed(number, failure);
+}
+
+void PeerSession::links_lost(const Status& reason) {
+  owner_.session_links_lost(*this, reason);
+  owner_.session_closes_links();
+}
+
+bool PeerSession::take_link_message(const Message& message) {
+  try {
+    return failover_->take(message);
+  } catch (const Error& error) {
+    give_up(Status(error.code(), error.what()));
+    return true;
+  }
+}
+
 void PeerSession::on_message(Message message) {
   switch (state_) {
     case State::kIntroducing:
       return introduce(message);
     case State::kAttached:
-      if (keep_alive(message)) return;
+      if (keep_alive(message) || take_link_message(message)) return;
       owner_.session_message(*this, std::move(message));
       return;
     case State::kFencing:
@@ -88,6 +123,9 @@ void PeerSession::introduce(const Message& message) {
 
 void PeerSession::attach() {
   state_ = State::kAttached;
+  LinkOwner& owner = *this;
+  failover_ = std::make_unique<LinkFailover>(engine_, loop_, owner, side_, handshake_->peer(),
+                                             settings_.rail_retry_ms);
   attached_ = true;
   const std::uint32_t interval_ms =
       std::min(settings_.heartbeat_ms, std::max(peer()->lost_after_ms / 3, 1u));
@@ -106,7 +144,7 @@ bool PeerSession::keep_alive(const Message& message) {
   }
   lease_until_ns_ = std::max(lease_until_ns_, now + std::int64_t{peer()->lost_after_ms} * kNsPerMs);
   if (std::holds_alternative<WakeMessage>(message)) {
-    engine_.wake_peer(peer()->id);
+    engine_.wake_peer(peer()->links);
     return true;
   }
   if (const auto* goodbye = std::get_if<GoodbyeMessage>(&message)) {
@@ -173,8 +211,14 @@ void PeerSession::fence() {
     });
   };
   if (!opened) return fenced();
-  if (remote_closed_) engine_.confirm_remote_closed(*opened);
-  engine_.close_peer(*opened, fenced);
+  if (remote_closed_) confirm_remote_closed();
+  owner_.session_closes_links();
+  failover_ ? failover_->close(fenced) : engine_.close_peer(*opened, fenced);
+}
+
+void PeerSession::confirm_remote_closed() {
+  if (failover_) return failover_->confirm_remote_closed();
+  if (const auto opened = handshake_->opened()) engine_.confirm_remote_closed(*opened);
 }
 
 void PeerSession::on_fenced() {
@@ -197,7 +241,7 @@ void PeerSession::linger() {
 
 void PeerSession::on_remote_closed() {
   remote_closed_ = true;
-  if (const auto opened = handshake_->opened()) engine_.confirm_remote_closed(*opened);
+  confirm_remote_closed();
   if (state_ == State::kLingering) end();
 }
 

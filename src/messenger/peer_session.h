@@ -10,6 +10,7 @@
 #include "kvrail/transfer_engine.h"
 #include "messenger/attached_peer.h"
 #include "messenger/handshake.h"
+#include "messenger/link_failover.h"
 #include "wire/control_loop.h"
 #include "wire/control_stream.h"
 #include "wire/message.h"
@@ -27,12 +28,21 @@ class SessionOwner {
   virtual void session_refused(PeerSession& session, const Status& reason) = 0;
   // Of an attached peer, other than those about the session itself.
   virtual void session_message(PeerSession& session, Message message) = 0;
+  // The attached peer's links are given up, and to be replaced; are closed; and are replaced by
+  // others, which peer() names.
+  virtual void session_links_lost(PeerSession& session, const Status& reason) = 0;
+  virtual void session_links_fenced(PeerSession& session) = 0;
+  virtual void session_links_replaced(PeerSession& session) = 0;
+  // Some links begin to be closed.
+  virtual void session_closes_links() = 0;
   // The attached peer is lost, and its links are about to be closed.
   virtual void session_losing(PeerSession& session, const Status& reason) = 0;
   // Its links are closed: nothing of it lands here any more.
   virtual void session_fenced(PeerSession& session, const Status& reason) = 0;
   // Whether the peer may still read source pages of ours.
   virtual bool session_in_use(const PeerSession& session) = 0;
+  // Whether a request is open, on either side of this node.
+  virtual bool session_has_requests(const PeerSession& session) = 0;
   // The last call; the session may be destroyed inside.
   virtual void session_over(PeerSession& session) = 0;
 };
@@ -49,12 +59,13 @@ class SessionOwner {
 // of ours reads or writes there any more. Silence tells nothing of the kind.
 //
 // Threads: the messenger's. What the engine's workers tell is posted to it.
-class PeerSession : public std::enable_shared_from_this<PeerSession> {
+class PeerSession : public std::enable_shared_from_this<PeerSession>, private LinkOwner {
  public:
   struct Settings {
     std::uint32_t heartbeat_ms = 500;
     std::uint32_t lost_after_ms = 3000;
     std::uint32_t handshake_timeout_ms = 5000;
+    std::uint32_t rail_retry_ms = 1000;
   };
 
   PeerSession(const Settings& settings, ControlLoop& loop, TransferEngine& engine,
@@ -63,7 +74,9 @@ class PeerSession : public std::enable_shared_from_this<PeerSession> {
   void start(const NodeIdentity& self, Handshake::Side side);
 
   // Null before session_attached.
-  const std::shared_ptr<const AttachedPeer>& peer() const { return handshake_->peer(); }
+  const std::shared_ptr<const AttachedPeer>& peer() const {
+    return failover_ ? failover_->peer() : handshake_->peer();
+  }
   const std::string& label() const { return handshake_->label(); }
   bool is_attached() const { return state_ == State::kAttached; }
 
@@ -78,7 +91,18 @@ class PeerSession : public std::enable_shared_from_this<PeerSession> {
  private:
   enum class State { kIntroducing, kAttached, kFencing, kLingering, kOver };
 
+  void link_message(const Message& message) override { send(message); }
+  PeerOptions link_options(std::uint32_t number) override;
+  void links_lost(const Status& reason) override;
+  void links_fenced() override { owner_.session_links_fenced(*this); }
+  void links_connected(std::shared_ptr<const AttachedPeer>) override {}
+  void links_replaced() override { owner_.session_links_replaced(*this); }
+  void links_beyond_repair(const Status& reason) override { give_up(reason); }
+  bool links_in_use() override { return owner_.session_has_requests(*this); }
+
   void on_message(Message message);
+  bool take_link_message(const Message& message);
+  void on_rail_failed(std::uint32_t number, const RailFailure& failure);
   void introduce(const Message& message);
   void attach();
   bool keep_alive(const Message& message);
@@ -88,6 +112,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession> {
   void fence();
   void on_fenced();
   void on_remote_closed();
+  void confirm_remote_closed();
   void linger();
   void end();
 
@@ -101,6 +126,8 @@ class PeerSession : public std::enable_shared_from_this<PeerSession> {
   SessionOwner& owner_;
   const std::shared_ptr<ControlStream> stream_;
   std::optional<Handshake> handshake_;
+  std::unique_ptr<LinkFailover> failover_;  // once attached
+  Handshake::Side side_ = Handshake::Side::kInitiator;
 
   State state_ = State::kIntroducing;
   bool attached_ = false;       // has been
