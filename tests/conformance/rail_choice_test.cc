@@ -43,10 +43,15 @@ class RailChoice : public FabricTest {
                     {rails(c.left_out_here), rails(c.left_out_there), true});
     auto there = pair.lane_to_other({2 * kMiB, 4 * kMiB, {}, {}}, 3);
     auto back = pair.lane_to_local({2 * kMiB, 4 * kMiB, {}, {}}, 4);
-    for (FabricLane* lane : {&there, &back}) {
-      ASSERT_TRUE(lane->transfer(strided_runs(256, 8000, 16 * 1024, 2 * kMiB)));
-      ASSERT_TRUE(lane->target_is_right());
-    }
+    // A rail that is slow to connect may be passed by for a while.
+    int rounds = 0;
+    do {
+      for (FabricLane* lane : {&there, &back}) {
+        ASSERT_TRUE(lane->transfer(strided_runs(256, 8000, 16 * 1024, 2 * kMiB)));
+        ASSERT_TRUE(lane->target_is_right());
+      }
+    } while (++rounds < 100 &&
+             (used(pair.local()) != c.used_here || used(pair.other()) != c.used_there));
     EXPECT_EQ(used(pair.local()), c.used_here);
     EXPECT_EQ(used(pair.other()), c.used_there);
     EXPECT_TRUE(pair.no_errors());
