@@ -55,6 +55,7 @@ void Control::apply(Script script) {
   script_ = std::move(script);
   queue_limit_.store(script_.queue_limit(), std::memory_order_relaxed);
   nics_down_.store(script_.nics_down(), std::memory_order_release);  // is_down()
+  changes_.fetch_add(1, std::memory_order_release);                  // changes()
 }
 
 bool Control::refuses(unsigned nic, bool injected) {

@@ -24,6 +24,8 @@ class Control {
 
   // Takes a script that has been put into the block; true if there was one. Cheap if not.
   bool refresh();
+  // Scripts taken so far.
+  std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }  // apply()
 
   bool refuses(unsigned nic, bool injected);
   Effects effects(unsigned nic, bool injected);
@@ -40,6 +42,7 @@ class Control {
   ControlBlock own_{};  // where no file is named
   ControlBlock* block_ = &own_;
   std::atomic<std::uint32_t> seen_{0};
+  std::atomic<std::uint64_t> changes_{0};
   std::atomic<std::uint32_t> nics_down_{0};
   std::atomic<std::size_t> queue_limit_{~std::size_t{0}};
   std::mutex mutex_;

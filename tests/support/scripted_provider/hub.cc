@@ -66,9 +66,7 @@ void Hub::wake() {
 }
 
 void Hub::check_script() {
-  if (!control_.refresh()) return;
-  script_changed_.store(true, std::memory_order_release);  // run()
-  wake();
+  if (control_.refresh()) wake();
 }
 
 long Hub::post(WritePtr write) {
@@ -105,12 +103,14 @@ void Hub::run() {
   // Bandwidths are kept by sleeping, so exactly.
   ::prctl(PR_SET_TIMERSLACK, 1000);
   std::vector<WritePtr> batch;
+  std::uint64_t scripts = 0;
   for (;;) {
     batch.clear();
     const std::int64_t next_ns = take_due(now_ns(), batch);
     if (next_ns < 0) return;
     for (WritePtr& write : batch) carry_out(std::move(write));
-    if (script_changed_.exchange(false, std::memory_order_acquire)) {  // check_script()
+    if (const std::uint64_t changes = control_.changes(); changes != scripts) {
+      scripts = changes;
       fail_writes_of_nics_that_are_down();
     }
     const std::int64_t now = now_ns();

@@ -66,7 +66,6 @@ class Hub {
   Wire wire_{landing_, control_};
   std::atomic<std::uint64_t> last_domain_{0};
   UniqueFd wake_fd_;
-  std::atomic<bool> script_changed_{false};
 
   std::mutex mutex_;
   std::vector<WritePtr> waiting_;  // a heap, the first due on top; guarded, as are those below

@@ -194,6 +194,7 @@ bool Wire::serve(Incoming& from, short events) {
 }
 
 void Wire::land(Incoming& from, const Frame& frame, const std::byte* payload) {
+  control_.refresh();
   const auto port = landing_.find_port(frame.endpoint);
   if (frame.piece.offset == 0) from.error = 0;
   if (!port) from.error = FI_ECONNREFUSED;
