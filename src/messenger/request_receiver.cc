@@ -137,9 +137,8 @@ void RequestReceiver::on_deadline() {
 std::string RequestReceiver::missing_text() const {
   std::vector<MissingUnits> groups;
   for (const Group& group : groups_) {
-    const auto report = environment_.engine.peek(peer_->links, group.id, group.counter);
-    groups.push_back({group.id, group.expected - std::min(report.units_arrived, group.expected),
-                      group.expected});
+    const std::uint64_t arrived = std::min(arrived_on(group).value_or(0), group.expected);
+    groups.push_back({group.id, group.expected - arrived, group.expected});
   }
   return describe_missing(groups, pages_of(environment_.layout, sent_, request_.pages),
                           environment_.layout);
@@ -236,12 +235,21 @@ void RequestReceiver::begin_drain() {
 std::optional<bool> RequestReceiver::drained() {
   bool all = true;
   for (const Group& group : groups_) {
-    const std::uint64_t arrived =
-        environment_.engine.peek(peer_->links, group.id, group.counter).units_arrived;
-    if (arrived > group.posted) return std::nullopt;
-    all &= arrived == group.posted;
+    const auto arrived = arrived_on(group);
+    if (!arrived) return false;
+    if (*arrived > group.posted) return std::nullopt;
+    all &= *arrived == group.posted;
   }
   return all;
+}
+
+// None once the links are closed, of which the fence will tell.
+std::optional<std::uint64_t> RequestReceiver::arrived_on(const Group& group) const {
+  try {
+    return environment_.engine.peek(peer_->links, group.id, group.counter).units_arrived;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 void RequestReceiver::drain() {

@@ -108,6 +108,7 @@ class RequestReceiver : public std::enable_shared_from_this<RequestReceiver> {
   bool take_posted(std::uint32_t links, const std::vector<UnitsEntry>& posted);
   void begin_drain();
   std::optional<bool> drained();
+  std::optional<std::uint64_t> arrived_on(const Group& group) const;
   void drain();
   void settle(Quiescence how);
   void tell_failed(bool quiescent);

@@ -35,7 +35,7 @@ std::string config_name(const FabricConfig& config) {
 
 std::vector<std::string> providers_under_test() {
   const std::string listed = environment("KVRAIL_TEST_PROVIDERS");
-  if (listed.empty()) return {"tcp", "tcp;ofi_rxm", "shm"};
+  if (listed.empty()) return {"tcp", "tcp;ofi_rxm", "shm", "scripted"};
   std::vector<std::string> providers(1);
   for (const char c : listed) {
     if (c == ',' || c == ' ') {
@@ -46,6 +46,11 @@ std::vector<std::string> providers_under_test() {
   }
   std::erase(providers, "");
   return providers;
+}
+
+bool is_under_test(const std::string& provider) {
+  const auto providers = providers_under_test();
+  return std::find(providers.begin(), providers.end(), provider) != providers.end();
 }
 
 std::vector<FabricConfig> all_configs() {

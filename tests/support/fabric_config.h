@@ -34,6 +34,7 @@ std::string config_name(const FabricConfig& config);
 // The providers under test: those of KVRAIL_TEST_PROVIDERS (separated by commas or blanks), else
 // the ones that work on any Linux host.
 std::vector<std::string> providers_under_test();
+bool is_under_test(const std::string& provider);
 std::vector<FabricConfig> all_configs();
 std::vector<FabricConfig> two_process_configs();
 std::vector<FabricConfig> one_process_configs();
