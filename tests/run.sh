@@ -10,8 +10,8 @@
 #   --tidy           clang-tidy over the sources as well
 #   --help           this text
 #
-# Without options: release (with the checks of style and of the installed package), asan, tsan, and
-# every fuzzer for some seconds.
+# Without options: release (with the checks of style and of the installed package), the fabric over a
+# Soft-RoCE device in an emulator, asan, tsan, and every fuzzer for some seconds.
 # Installs missing Debian packages first (as root or through sudo); writes only to build/.
 # The last line counts the tests of all builds; the exit status is 0 only if none failed.
 set -euo pipefail
@@ -38,8 +38,8 @@ while (($# > 0)); do
     *) die "unknown option $1 (see --help)" ;;
   esac
 done
-fuzz=0
-((${#presets[@]} > 0 || ${#filter[@]} > 0)) || fuzz=1
+full=0
+((${#presets[@]} > 0 || ${#filter[@]} > 0)) || full=1
 ((${#presets[@]} > 0)) || presets=(release asan tsan)
 for preset in "${presets[@]}"; do
   [[ "$preset" =~ ^(release|debug|asan|tsan)$ ]] || die "unknown preset '$preset'"
@@ -99,8 +99,24 @@ run_preset() {  # preset, options of ctest
   echo "=== $preset: done after $((SECONDS - started)) s"
 }
 
+run_script() {  # name, script of tests that counts as one test, its options
+  local name="$1" started=$SECONDS status=0
+  shift
+  echo "=== $name"
+  bash "$@" || status=$?
+  case $status in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+  esac
+  echo "=== $name: done after $((SECONDS - started)) s"
+}
+
 for preset in "${presets[@]}"; do
   run_preset "$preset" "$@"
+  if ((full)) && [[ "$preset" == release ]]; then
+    run_script soft-roce "$root/tests/softroce/run.sh" --build "$root/build/release"
+  fi
 done
 
 if ((tidy)); then
@@ -115,17 +131,7 @@ if ((tidy)); then
   echo "=== clang-tidy: done after $((SECONDS - started)) s"
 fi
 
-if ((fuzz)); then
-  echo "=== fuzzers"
-  started=$SECONDS status=0
-  bash "$root/tests/fuzz/run.sh" 5 || status=$?
-  case $status in
-    0) passed=$((passed + 1)) ;;
-    77) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)) ;;
-  esac
-  echo "=== fuzzers: done after $((SECONDS - started)) s"
-fi
+if ((full)); then run_script fuzzers "$root/tests/fuzz/run.sh" 5; fi
 
 for reason in "${broken[@]}"; do
   echo "FAILED $reason"
