@@ -91,9 +91,10 @@ void Link::open_endpoint() {
   if (const int code = fi_enable(endpoint)) {
     const bool queues = code == -FI_EINVAL && rail_.limits().layered;
     fail(rail_,
-         queues ? "enabling an endpoint (if the device's queues are small, set FI_UNIVERSE_SIZE=16 in "
-                  "the environment)"
-                : "enabling an endpoint",
+         queues
+             ? "enabling an endpoint (if the device's queues are small, set FI_UNIVERSE_SIZE=16 in "
+               "the environment)"
+             : "enabling an endpoint",
          code);
   }
 }
@@ -207,8 +208,8 @@ bool Link::read_error(QueueError& error) {
   return true;
 }
 
-// Drops what arrives until nothing has for so long. A peer that goes on writing is at the end of its
-// credit soon, as nothing is granted here.
+// Drops what arrives until nothing has for so long. A peer that goes on writing is at the end of
+// its credit soon, as nothing is granted here.
 void Link::read_empty(std::int64_t quiet_ns) {
   if (!cq_) return;
   const std::int64_t deadline = now_ns() + kReadEmptyNs;

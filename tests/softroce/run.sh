@@ -6,7 +6,7 @@
 #
 #   --build DIR     the build with the programs (default: build/release)
 #   --cache DIR     keeps the kernel, and the log of the last run (default: build/softroce)
-#   --filter LIST   the tests of the conformance suite to run, as for --gtest_filter ('*': all)
+#   --filter LIST   the tests of the conformance suite to run, as for --gtest_filter ('*verbs*': all)
 #   --root DIR      the root folder of the guest, with the libraries the programs need (default: /)
 #   --limit S       gives up after so many seconds in the guest (default: 220)
 #   --help          this text
@@ -19,7 +19,12 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 here="$root/tests/softroce"
 build="$root/build/release" cache="$root/build/softroce" guest_root=/ limit=220
-filter='*'
+# Left out, and said so below: what takes minutes under emulation, with most tests of two processes,
+# and closing in mid-write, where ofi_rxm of 1.17 crashes over RDMA (docs/completion.md).
+filter='*verbs_one*:*Counters.Arrivals*verbs_two*:*Closing*verbs_two*'
+filter+=':-*Fence.Nothing*:*Fence.TheTarget*:*Shutdown*:*CutConnection*:*HostProcess.*Engines*'
+filter+=':*Churn*:*ManyLinks*:*ManyThreads*:*Fairness*:*ManyAtOnce*'
+reason="closing in mid-write, which crashes ofi_rxm; slow: many links, churn, load, most of two processes"
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }
 die() { echo "tests/softroce/run.sh: $*" >&2; exit 2; }
@@ -30,7 +35,7 @@ while (($# > 0)); do
     --build|--cache|--filter|--root|--limit) (($# > 1)) || die "$1 needs a value" ;;&
     --build) build="$2"; shift 2 ;;
     --cache) cache="$2"; shift 2 ;;
-    --filter) filter="$2"; shift 2 ;;
+    --filter) filter="$2" reason=""; shift 2 ;;
     --root) guest_root="$2"; shift 2 ;;
     --limit) limit="$2"; shift 2 ;;
     -h|--help) usage; exit 0 ;;
@@ -117,6 +122,7 @@ install -m 755 -D "$here/guest-init.sh" "$cache/init/init"
 { cat "$cache/modules.cpio"; (cd "$cache/init" && echo init | cpio --quiet -o -H newc); } >"$cache/initrd"
 
 echo "== booting Linux $(<"$cache/version")"
+[[ -z "$reason" ]] || echo "== left out ($reason), by the filter $filter"
 started=$SECONDS status=0
 # Emulation is named: where the host offers KVM, it may be slower than this.
 timeout -k 5 "$limit" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -cpu max -smp 2 -m 2048 \
