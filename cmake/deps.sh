@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing kvrail need and that are missing.
 #
-#   bash cmake/deps.sh [build] [test]      (default: build)
+#   bash cmake/deps.sh [build] [test] [softroce]      (default: build)
 #
 # build: compiler, build tools, libraries (with those of the tests and benchmarks);
-# test:  formatter and linter.
+# test:  formatter and linter;
+# softroce: emulator with what it boots, and the drivers of an RDMA device.
 # As root or through sudo, quietly, and not at all when nothing is missing. On systems without
 # apt-get it says what is needed, and succeeds when the tools and libraries are there all the same.
 set -euo pipefail
@@ -15,8 +16,11 @@ build_packages=(
   libflatbuffers-dev flatbuffers-compiler libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 test_packages=(clang-format clang-tidy)
+softroce_packages=(
+  qemu-system-x86 busybox-static kmod cpio xz-utils zstd binutils iproute2 ibverbs-providers)
 build_tools=(c++ cmake ninja pkg-config flatc)
 test_tools=(clang-format clang-tidy)
+softroce_tools=(qemu-system-x86_64 busybox modprobe cpio xz zstd strip rdma)
 
 die() { echo "deps.sh: $*" >&2; exit 1; }
 
@@ -26,8 +30,9 @@ for set in "${@:-build}"; do
   case "$set" in
     build) packages+=("${build_packages[@]}"); tools+=("${build_tools[@]}") ;;
     test) packages+=("${test_packages[@]}"); tools+=("${test_tools[@]}") ;;
+    softroce) packages+=("${softroce_packages[@]}"); tools+=("${softroce_tools[@]}") ;;
     -h|--help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) die "unknown set of packages '$set': choose build, test" ;;
+    *) die "unknown set of packages '$set': choose build, test, softroce" ;;
   esac
 done
 

@@ -8,6 +8,7 @@
 #   --filter REGEX   only the tests whose name matches
 #   --jobs N         compile jobs and concurrent tests (default: all cores)
 #   --tidy           clang-tidy over the sources as well
+#   --soft-roce      the fabric over a Soft-RoCE device in an emulator as well (release)
 #   --help           this text
 #
 # Without options: release (with the checks of style and of the installed package), asan, tsan, and
@@ -21,6 +22,7 @@ presets=()
 filter=()
 jobs="$(nproc)"
 tidy=0
+soft_roce=0
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }
 die() { echo "tests/run.sh: $*" >&2; exit 2; }
@@ -33,13 +35,14 @@ while (($# > 0)); do
     --jobs) jobs="$2"; shift 2 ;;
     --fast) presets+=(release); shift ;;
     --tidy) tidy=1; shift ;;
+    --soft-roce) soft_roce=1; shift ;;
     -h|--help) usage; exit 0 ;;
     --) shift; break ;;
     *) die "unknown option $1 (see --help)" ;;
   esac
 done
-fuzz=0
-((${#presets[@]} > 0 || ${#filter[@]} > 0)) || fuzz=1
+full=0
+((${#presets[@]} > 0 || ${#filter[@]} > 0)) || full=1
 ((${#presets[@]} > 0)) || presets=(release asan tsan)
 for preset in "${presets[@]}"; do
   [[ "$preset" =~ ^(release|debug|asan|tsan)$ ]] || die "unknown preset '$preset'"
@@ -99,8 +102,24 @@ run_preset() {  # preset, options of ctest
   echo "=== $preset: done after $((SECONDS - started)) s"
 }
 
+run_script() {  # name, script of tests that counts as one test, its options
+  local name="$1" started=$SECONDS status=0
+  shift
+  echo "=== $name"
+  bash "$@" || status=$?
+  case $status in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+  esac
+  echo "=== $name: done after $((SECONDS - started)) s"
+}
+
 for preset in "${presets[@]}"; do
   run_preset "$preset" "$@"
+  if ((soft_roce)) && [[ "$preset" == release ]]; then
+    run_script soft-roce "$root/tests/softroce/run.sh" --build "$root/build/release"
+  fi
 done
 
 if ((tidy)); then
@@ -115,17 +134,7 @@ if ((tidy)); then
   echo "=== clang-tidy: done after $((SECONDS - started)) s"
 fi
 
-if ((fuzz)); then
-  echo "=== fuzzers"
-  started=$SECONDS status=0
-  bash "$root/tests/fuzz/run.sh" 5 || status=$?
-  case $status in
-    0) passed=$((passed + 1)) ;;
-    77) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)) ;;
-  esac
-  echo "=== fuzzers: done after $((SECONDS - started)) s"
-fi
+if ((full)); then run_script fuzzers "$root/tests/fuzz/run.sh" 5; fi
 
 for reason in "${broken[@]}"; do
   echo "FAILED $reason"

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include <rdma/fi_ext.h>
 #endif
 
+#include "base/clock.h"
 #include "fabric/shm_lock.h"
 #include "fabric/signal_guard.h"
 #include "fabric/socket_cut.h"
@@ -21,6 +23,11 @@
 
 namespace kvrail {
 namespace {
+
+// An empty read may have made way for more.
+constexpr std::int64_t kQuietNs = 200'000;
+constexpr std::int64_t kQuietInMidWriteNs = 5'000'000;
+constexpr std::int64_t kReadEmptyNs = 1'000'000'000;
 
 [[noreturn]] void fail(const Rail& rail, const std::string& what, long code) {
   const std::string text =
@@ -81,7 +88,15 @@ void Link::open_endpoint() {
     fail(rail_, "binding the address vector", code);
   }
   if (rail_.limits().target_reads_source) name_endpoint();
-  if (const int code = fi_enable(endpoint)) fail(rail_, "enabling an endpoint", code);
+  if (const int code = fi_enable(endpoint)) {
+    const bool queues = code == -FI_EINVAL && rail_.limits().layered;
+    fail(rail_,
+         queues
+             ? "enabling an endpoint (if the device's queues are small, set FI_UNIVERSE_SIZE=16 in "
+               "the environment)"
+             : "enabling an endpoint",
+         code);
+  }
 }
 
 // The provider's own names are counted per process id, so that the memory of a process that was
@@ -193,12 +208,33 @@ bool Link::read_error(QueueError& error) {
   return true;
 }
 
+// Drops what arrives until nothing has for so long. A peer that goes on writing is at the end of
+// its credit soon, as nothing is granted here.
+void Link::read_empty(std::int64_t quiet_ns) {
+  if (!cq_) return;
+  const std::int64_t deadline = now_ns() + kReadEmptyNs;
+  std::int64_t quiet_since = now_ns();
+  std::array<fi_cq_data_entry, kBatch> entries;
+  while (true) {
+    const long count = fi_cq_read(cq_.get(), entries.data(), entries.size());
+    QueueError dropped;
+    const std::int64_t now = now_ns();
+    if (count > 0 || (count == -FI_EAVAIL && read_error(dropped))) {
+      quiet_since = now;
+    } else if (now - quiet_since >= quiet_ns) {
+      return;
+    }
+    if (now > deadline) return;
+  }
+}
+
 void Link::close(bool in_mid_write, std::span<const Bytes> peer_endpoints) {
   if (!endpoint_) return;
   if (in_mid_write && rail_.limits().unsafe_to_close) {
     cut_sockets(address().endpoint, peer_endpoints);
     rail_.park(std::move(endpoint_), std::move(cq_));
   }
+  if (rail_.limits().closes_read_empty) read_empty(in_mid_write ? kQuietInMidWriteNs : kQuietNs);
   endpoint_.reset();
   cq_.reset();
   grant_region_.reset();

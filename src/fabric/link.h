@@ -113,6 +113,7 @@ class Link {
   // False if there was none after all.
   bool read_error(QueueError& error);
   bool is_slot(const void* context) const;
+  void read_empty(std::int64_t quiet_ns);
   void open_queue(const Settings& settings);
   void open_endpoint();
   void name_endpoint();

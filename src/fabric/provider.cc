@@ -256,6 +256,7 @@ ProviderLimits::ProviderLimits(const fi_info& info)
                         info.addr_format == FI_SOCKADDR_IN6),
       layered(info.ep_attr->protocol == FI_PROTO_RXM),
       unsafe_to_close(layered && !virtual_addressing),
+      closes_read_empty(layered && virtual_addressing),
       keeps_connecting_peers(runs_over_sockets && !layered && !virtual_addressing) {}
 
 int preference(const std::string& provider_name) {

@@ -46,6 +46,9 @@ struct ProviderLimits {
   bool layered = false;            // reliable datagrams over connected endpoints (ofi_rxm)
   // Closing an endpoint that has half received a write crashes (ofi_rxm over sockets in 1.17).
   bool unsafe_to_close = false;
+  // Closing finds immediates that nobody has read and posts a receive for each, to an endpoint that
+  // is freed by then (ofi_rxm over RDMA in 1.17): its queue has to be empty.
+  bool closes_read_empty = false;
   // An endpoint that is closed while a peer connects to it is used after that (native tcp in 1.17:
   // "net" says so of itself in a comment).
   bool keeps_connecting_peers = false;
