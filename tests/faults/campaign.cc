@@ -17,13 +17,17 @@ using std::chrono::milliseconds;
 // Far beyond what a round takes, and what a process needs to find out by itself that it hangs.
 constexpr milliseconds kRoundLimit{30'000};
 
+constexpr std::uint32_t kWarmRounds = 10;
+// What an allocator may take longer to need for the first time.
+constexpr std::uint64_t kResidentSlack = 2 << 20;
+
 }  // namespace
 
 Campaign::Campaign(std::string provider, std::uint64_t seed, bool calm, Tally& tally)
     : provider_(std::move(provider)), calm_(calm), tally_(tally), random_(seed) {
   shape_ = calm_ ? 0 : pick(random_, 0, NodeSetup::kShapes - 1);
+  gentle_ = seldom(random_, 3);
   if (provider_ == "scripted") {
-    // It opens a socket when the first write needs it.
     descriptors_to_come_ = 8;
     script_ = std::make_unique<ScriptInForce>(kUnorderedScript);
   }
@@ -75,6 +79,9 @@ void Campaign::run_round(std::uint32_t requests) {
     wake_zombies();
   }
   if (!hear_all(calm_ ? milliseconds(600'000) : kRoundLimit, finished)) {
+    decode_->say("tell");
+    prefill_->say("tell");
+    hear_all(milliseconds(1000), [] { return false; });
     throw Violation("the round's requests are not over in time");
   }
   if (script_) script_->change(kUnorderedScript);
@@ -86,7 +93,7 @@ void Campaign::run_round(std::uint32_t requests) {
 
 void Campaign::fault() {
   const Side side = coin(random_) ? Side::kPrefill : Side::kDecode;
-  switch (pick(random_, 0, script_ ? 5 : 3)) {
+  switch (pick(random_, gentle_ ? 2 : 0, script_ ? 5 : 3)) {
     case 0:
       return kill(side);
     case 1:
@@ -123,6 +130,8 @@ void Campaign::stop_shortly(Side side) {
   hear_all(milliseconds(pick(random_, 1, seldom(random_, 4) ? 600 : 50)), [] { return false; });
   node(side).resume();
   note("resumes it");
+  // It may have been given up all the same.
+  decode_->say("connect " + prefill_->address);
 }
 
 // Until the other side has given it up, and longer: another takes its place.
@@ -221,6 +230,8 @@ void Campaign::on_text(NodeProcess& process, const std::string& text) {
     if (&process == decode_.get() && prefill_ && !prefill_->stopped()) {
       process.say("connect " + prefill_->address);
     }
+  } else if (verb == "open") {
+    note(process.name() + " says " + text);
   } else if (verb == "done") {
     if (&process == decode_.get()) done_ = true;
   } else if (verb == "settled" || verb == "ended") {
@@ -244,7 +255,7 @@ void Campaign::settle(NodeProcess& process, NodeUsage& usage) {
       if (!process.own) process.own = usage;
       if (usage.threads <= process.own->threads &&
           usage.descriptors <= process.own->descriptors + descriptors_to_come_) {
-        return;
+        return check_resident(process, usage);
       }
     }
     if (deadline.passed()) {
@@ -254,6 +265,16 @@ void Campaign::settle(NodeProcess& process, NodeUsage& usage) {
           process.own ? process.own->threads : 0, process.own ? process.own->descriptors : 0));
     }
     hear_all(milliseconds(5), [] { return false; });
+  }
+}
+
+void Campaign::check_resident(NodeProcess& process, const NodeUsage& usage) {
+  if (++process.rounds <= kWarmRounds) {
+    process.warm_resident_bytes = usage.resident_bytes;
+  } else if (usage.resident_bytes > process.warm_resident_bytes + kResidentSlack) {
+    throw Violation(fmt::format("{} has grown from {} to {} KiB in {} rounds", process.name(),
+                                process.warm_resident_bytes / 1024, usage.resident_bytes / 1024,
+                                process.rounds));
   }
 }
 

@@ -60,6 +60,7 @@ class Campaign {
   void hear(NodeProcess& process);
   void on_text(NodeProcess& process, const std::string& text);
   void settle(NodeProcess& process, NodeUsage& usage);
+  static void check_resident(NodeProcess& process, const NodeUsage& usage);
   void end(NodeProcess& process);
   void note(const std::string& what);
 
@@ -68,8 +69,10 @@ class Campaign {
   Tally& tally_;
   Random random_;
   std::uint32_t shape_ = 0;
+  bool gentle_ = false;  // nobody is killed or given up, so that the processes live long
   std::uint32_t generation_ = 0;
-  std::uint64_t descriptors_to_come_ = 0;  // beyond those that were held first
+  // Beyond those that were held first: sockets are opened when the first write needs them.
+  std::uint64_t descriptors_to_come_ = 3;
   std::unique_ptr<ScriptInForce> script_;  // of the scripted provider
   std::unique_ptr<NodeProcess> prefill_;
   std::unique_ptr<NodeProcess> decode_;

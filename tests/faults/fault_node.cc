@@ -85,7 +85,9 @@ FaultNode::FaultNode(NodeRole role, const NodeSetup& setup, const Shape& shape)
   options.rail_retry_ms = 50;
   options.fabric.provider = setup.provider;
   if (setup.provider == "scripted") {
-    options.fabric.device_groups[0].nics = {"scripted0", "scripted1"};
+    for (std::uint32_t rail = 0; rail < 2 + setup.shape; ++rail) {
+      options.fabric.device_groups[0].nics.push_back(fmt::format("scripted{}", rail));
+    }
   }
   options.fabric.log = [this](LogLevel, std::string_view line) {
     const std::lock_guard lock(log_mutex_);

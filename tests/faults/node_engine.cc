@@ -68,6 +68,8 @@ void NodeEngine::command(const std::string& text) {
     send_stats();
     say("ended");
     ended_ = true;
+  } else if (verb == "tell") {
+    say("open " + open_text());
   } else {
     on_command(verb, words);
   }

@@ -15,6 +15,7 @@ namespace kvrail {
 // The loop of an engine in a process of its own, which does what the supervisor says:
 //
 //   settle   once nothing is open: look at all memory, and say "settled" and what the process holds
+//   tell     say "open" and what is
 //   end      end the messenger, look at all memory, say "ended"
 //
 // and what a side understands. It says "stats" and counts from time to time, and throws Violation.

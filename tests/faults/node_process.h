@@ -55,6 +55,8 @@ class NodeProcess {
 
   std::string address;           // of a prefill node, once it has said so
   std::optional<NodeUsage> own;  // what it held when it first settled with one peer
+  std::uint32_t rounds = 0;      // that it settled after
+  std::uint64_t warm_resident_bytes = 0;
 
  private:
   const std::string name_;
