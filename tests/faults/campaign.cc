@@ -44,6 +44,7 @@ std::unique_ptr<NodeProcess> Campaign::start(const char* role) {
   setup.generation = ++generation_;
   setup.seed = random_();
   setup.calm = calm_;
+  setup.patient = script_ && gentle_;
   tally_.add("processes");
   return std::make_unique<NodeProcess>(role, setup);
 }
@@ -67,14 +68,15 @@ void Campaign::run_round(std::uint32_t requests) {
   history_.clear();
   done_ = false;
   requests_ = requests;
-  const bool lossy = script_ && seldom(random_, 4);
+  const bool lossy = script_ && !gentle_ && seldom(random_, 4);
+  // What is lost is noticed by a deadline alone.
   if (lossy) decode_->say("hurry 1");
   decode_->say(fmt::format("round {}", requests));
   const auto finished = [this] { return done_; };
   if (!calm_) {
     for (std::uint32_t left = pick(random_, 0, 2); left > 0 && !done_; --left) {
       hear_all(milliseconds(pick(random_, 0, 40)), finished);
-      if (!done_) lossy ? script_fault() : fault();
+      if (!done_) lossy || (script_ && gentle_) ? script_fault(lossy) : fault();
     }
     wake_zombies();
   }
@@ -93,7 +95,7 @@ void Campaign::run_round(std::uint32_t requests) {
 
 void Campaign::fault() {
   const Side side = coin(random_) ? Side::kPrefill : Side::kDecode;
-  switch (pick(random_, gentle_ ? 2 : 0, script_ ? 5 : 3)) {
+  switch (pick(random_, gentle_ ? 2 : 0, script_ ? 7 : 3)) {
     case 0:
       return kill(side);
     case 1:
@@ -102,7 +104,7 @@ void Campaign::fault() {
     case 3:
       return stop_shortly(side);
     default:
-      return script_fault();
+      return script_fault(false);
   }
 }
 
@@ -168,28 +170,34 @@ void Campaign::wake_zombies() {
   }
 }
 
-void Campaign::script_fault() {
-  static constexpr const char* kScripts[] = {
+void Campaign::script_fault(bool lossy) {
+  // Those of one NIC come first.
+  static constexpr const char* kFaults[] = {
       "down nic=scripted1",
+      "fail when=before nic=scripted1 every=7",
+      "fail when=after nic=scripted1 every=7",
+      "fail when=before nic=scripted1; delay max_us=300",
+      "refuse every=3; reorder window=16; delay max_us=300",
+      "reorder window=32; delay max_us=2000",
       "down nic=scripted0",
       "fail when=before every=40",
       "fail when=after every=40",
-      "refuse every=3; reorder window=16; delay max_us=300",
-      "reorder window=32; delay max_us=2000",
+  };
+  constexpr std::uint32_t kOfOneNic = 6;
+  static constexpr const char* kLosses[] = {
       "lose every=60; reorder window=8; delay max_us=50",
       "drop what=immediate every=60",
-      "fail when=before nic=scripted1; delay max_us=100",
+      "lose at=100; delay max_us=500",
   };
-  const auto script = kScripts[pick(random_, 0, std::size(kScripts) - 1)];
+  const std::string script =
+      lossy ? kLosses[pick(random_, 0, std::size(kLosses) - 1)]
+            : kFaults[pick(random_, 0, gentle_ ? kOfOneNic - 1 : std::size(kFaults) - 1)];
   note(fmt::format("lets the network {}", script));
-  const std::string words = script;
-  tally_.add("network_" + words.substr(0, words.find(' ')));
-  // What is lost is noticed by a deadline alone.
-  decode_->say("hurry 1");
+  tally_.add("network_" + script.substr(0, script.find(' ')));
   script_->change(script);
   hear_all(milliseconds(pick(random_, 5, 150)), [this] { return done_; });
   script_->change(kUnorderedScript);
-  decode_->say("hurry 0");
+  note("lets it be");
 }
 
 template <class Condition>
@@ -225,6 +233,9 @@ void Campaign::on_text(NodeProcess& process, const std::string& text) {
     process.address = text.substr(verb.size() + 1);
   } else if (verb == "lost" || verb == "refused") {
     lost_ |= verb == "lost";
+    if (script_ && gentle_ && !ending_) {
+      throw Violation(process.name() + " has lost its peer, though only one NIC fails");
+    }
     note(process.name() + " says " + text);
     // It is told again where to go, once there is somebody.
     if (&process == decode_.get() && prefill_ && !prefill_->stopped()) {
@@ -279,6 +290,7 @@ void Campaign::check_resident(NodeProcess& process, const NodeUsage& usage) {
 }
 
 void Campaign::end() {
+  ending_ = true;
   end(*decode_);
   decode_.reset();
   end(*prefill_);

@@ -52,7 +52,7 @@ class Campaign {
   void stop_for_long(Side side);
   void replace(Side side);
   void wake_zombies();
-  void script_fault();
+  void script_fault(bool lossy);
 
   // Hears what every process says, for so long or until `until` holds. True if it does.
   template <class Condition>
@@ -69,7 +69,7 @@ class Campaign {
   Tally& tally_;
   Random random_;
   std::uint32_t shape_ = 0;
-  bool gentle_ = false;  // nobody is killed or given up, so that the processes live long
+  bool gentle_ = false;  // nobody is killed or given up: at most one NIC fails
   std::uint32_t generation_ = 0;
   // Beyond those that were held first: sockets are opened when the first write needs them.
   std::uint64_t descriptors_to_come_ = 3;
@@ -83,6 +83,7 @@ class Campaign {
   std::string settled_;  // what it said
   std::uint32_t requests_ = 0;
   bool done_ = false;
+  bool ending_ = false;
   bool lost_ = false;  // told by any process since this was last reset
   std::string history_;
 };

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "kvrail/kv_builders.h"
-#include "support/process_deadline.h"
 
 namespace kvrail {
 namespace {
@@ -53,13 +52,15 @@ struct FaultNode::Shape {
 };
 
 std::string NodeSetup::text() const {
-  return fmt::format("{} {} {} {} {}", provider, shape, generation, seed, calm ? 1 : 0);
+  return fmt::format("{} {} {} {} {} {}", provider, shape, generation, seed, calm ? 1 : 0,
+                     patient ? 1 : 0);
 }
 
 NodeSetup NodeSetup::parse(const std::string& text) {
   NodeSetup setup;
   std::istringstream words(text);
-  words >> setup.provider >> setup.shape >> setup.generation >> setup.seed >> setup.calm;
+  words >> setup.provider >> setup.shape >> setup.generation >> setup.seed >> setup.calm >>
+      setup.patient;
   return setup;
 }
 
@@ -79,7 +80,7 @@ FaultNode::FaultNode(NodeRole role, const NodeSetup& setup, const Shape& shape)
   options.node_name = fmt::format("{}{}", prefills ? "p" : "d", setup.generation);
   if (prefills) options.listen = "127.0.0.1:0";
   options.heartbeat_ms = 50;
-  options.lost_after_ms = kSanitized ? 2000 : 500;
+  options.lost_after_ms = setup.patient ? 3000 : 500;
   options.handshake_timeout_ms = 2000;
   options.connect_timeout_ms = 2000;
   options.rail_retry_ms = 50;

@@ -20,7 +20,8 @@ struct NodeSetup {
   std::uint32_t shape = 0;       // below kShapes; both nodes the same
   std::uint32_t generation = 0;  // of the process, over the whole campaign
   std::uint64_t seed = 1;
-  bool calm = false;  // nothing is given up, and any failure is a violation
+  bool calm = false;     // nothing is given up, and any failure is a violation
+  bool patient = false;  // waits long before it gives a peer up
 
   static constexpr std::uint32_t kShapes = 3;
 

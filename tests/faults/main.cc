@@ -124,6 +124,8 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 1) return kvrail::child(words[0]);
+  // Its processes find the script through this one.
   kvrail::offer_scripted_provider();
-  return words.size() == 1 ? kvrail::child(words[0]) : kvrail::run(words);
+  return kvrail::run(words);
 }

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -81,6 +82,8 @@ void NodeEngine::try_to_settle() {
   if (open.empty() && node_.pages().full() && node_.slots().full() && open_there == 0) {
     settling_ = false;
     node_.sweep();
+    const std::uint64_t replaced = node_.messenger().stats().links_replaced;
+    tally_.add("links_replaced", replaced - std::exchange(links_replaced_, replaced));
     send_stats();
     const ProcessUsage usage = process_usage();
     say(fmt::format("settled peers={} threads={} descriptors={} resident={}",

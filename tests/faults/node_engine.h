@@ -70,6 +70,7 @@ class NodeEngine {
   std::int64_t last_ns_ = 0;
   std::int64_t active_ns_ = 0;
   std::int64_t stats_sent_ms_ = 0;
+  std::uint64_t links_replaced_ = 0;
   bool settling_ = false;
   std::int64_t settling_since_ms_ = 0;
   bool ended_ = false;
