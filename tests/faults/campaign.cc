@@ -26,7 +26,7 @@ constexpr std::uint64_t kResidentSlack = 2 << 20;
 Campaign::Campaign(std::string provider, std::uint64_t seed, bool calm, Tally& tally)
     : provider_(std::move(provider)), calm_(calm), tally_(tally), random_(seed) {
   shape_ = calm_ ? 0 : pick(random_, 0, NodeSetup::kShapes - 1);
-  gentle_ = seldom(random_, 3);
+  gentle_ = provider_ == "scripted" ? coin(random_) : seldom(random_, 3);
   if (provider_ == "scripted") {
     descriptors_to_come_ = 8;
     script_ = std::make_unique<ScriptInForce>(kUnorderedScript);

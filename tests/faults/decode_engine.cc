@@ -1,12 +1,12 @@
 #include "faults/decode_engine.h"
 
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "faults/seed_prompt.h"
 
 namespace kvrail {
 namespace {
@@ -86,16 +86,16 @@ bool DecodeEngine::work() {
 }
 
 bool DecodeEngine::ask() {
-  const std::uint32_t tokens = pick(random(), 1, node().max_tokens());
+  Request request;
+  request.seed = SeedPrompt::seed(setup().generation, asked_count_ + 1);
+  const auto [tokens, wants_context] = SeedPrompt::of(request.seed, node().max_tokens());
+  if (wants_context && node().slots().free() == 0) return false;
   auto pages = node().pages().take(node().pages_for(tokens));
   if (!pages) return false;
-  Request request;
-  request.seed = std::uint64_t{setup().generation} << 32 | ++asked_count_;
+  ++asked_count_;
   request.tokens = tokens;
   request.pages = std::move(*pages);
-  if (seldom(random(), 4)) {
-    if (const auto slot = node().slots().take(1)) request.slot = slot->front();
-  }
+  if (wants_context) request.slot = node().slots().take(1)->front();
   request.since_ms = active_ms();
 
   DecodeRequest asked;

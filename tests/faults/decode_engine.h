@@ -55,7 +55,7 @@ class DecodeEngine : public NodeEngine {
 
   std::optional<PeerId> peer_;
   std::string peer_address_;
-  std::uint64_t asked_count_ = 0;
+  std::uint32_t asked_count_ = 0;
   std::uint32_t left_ = 0;
   bool in_round_ = false;
   bool hurry_ = false;

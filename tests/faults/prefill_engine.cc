@@ -1,15 +1,18 @@
 #include "faults/prefill_engine.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "faults/seed_prompt.h"
+
 namespace kvrail {
 namespace {
 
 constexpr std::size_t kChunksPerStep = 4;
+// How long a request is expected; after it, it is given up whether or not it came.
+constexpr std::int64_t kPatienceMs = 100;
 
 }  // namespace
 
@@ -35,10 +38,32 @@ void PrefillEngine::on_requested(const PrefillRequest& asked) {
   request.end = asked.prompt_tokens - 1;
   request.wants_context = asked.wants_context;
   request.since_ms = active_ms();
+  const std::uint64_t seed = request.seed;
   if (!requests_.emplace(asked.id, std::move(request)).second) {
     throw Violation(fmt::format("request {} was announced twice", asked.id.value()));
   }
   tally().add("announced");
+  if (mischief(8)) expect_later(seed);
+}
+
+// The router gives a prompt to this node first, or to this node alone.
+void PrefillEngine::expect_later(std::uint64_t seed) {
+  Request request;
+  request.seed = seed + pick(random(), 1, 6);
+  const auto [tokens, wants_context] = SeedPrompt::of(request.seed, node().max_tokens());
+  request.external_id = fmt::format("{}.{}", request.seed >> 32, request.seed & 0xffffffff);
+  request.tokens = tokens;
+  request.end = tokens - 1;
+  request.wants_context = wants_context;
+  request.since_ms = active_ms();
+  request.give_up_at_ms = active_ms() + kPatienceMs;
+  try {
+    const RequestId id = node().messenger().expect_request(request.external_id);
+    requests_.emplace(id, std::move(request));
+    tally().add("expected");
+  } catch (const Error&) {
+    tally().add("expected_too_late");
+  }
 }
 
 PrefillEngine::Request& PrefillEngine::open(RequestId id, const char* told) {
@@ -79,6 +104,11 @@ void PrefillEngine::on_released(const PagesReleasedEvent& event) {
 
 bool PrefillEngine::work() {
   for (auto& [id, request] : requests_) {
+    if (request.give_up_at_ms && active_ms() > *request.give_up_at_ms) {
+      request.give_up_at_ms.reset();
+      request.state = State::kEnding;
+      node().messenger().fail(id, "nobody asks for it");
+    }
     if (request.state == State::kQueued) {
       if (mischief(50)) {
         node().messenger().reject(id, "the queue is long");

@@ -40,6 +40,7 @@ class PrefillEngine : public NodeEngine {
     std::uint32_t computed = 0;
     bool context_filled = false;
     std::int64_t since_ms = 0;
+    std::optional<std::int64_t> give_up_at_ms;  // if it was expected
   };
   struct Chunk {
     RequestId id;
@@ -57,6 +58,7 @@ class PrefillEngine : public NodeEngine {
   std::string overdue_text() const override;
 
   void on_requested(const PrefillRequest& asked);
+  void expect_later(std::uint64_t seed);
   void on_cancelled(const CancelledEvent& event);
   void on_released(const PagesReleasedEvent& event);
   Request& open(RequestId id, const char* told);
