@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "faults/network_faults.h"
 #include "faults/violation.h"
 #include "support/scripted_fabric.h"
 
@@ -95,17 +96,9 @@ void Campaign::run_round(std::uint32_t requests) {
 
 void Campaign::fault() {
   const Side side = coin(random_) ? Side::kPrefill : Side::kDecode;
-  switch (pick(random_, gentle_ ? 2 : 0, script_ ? 7 : 3)) {
-    case 0:
-      return kill(side);
-    case 1:
-      return stop_for_long(side);
-    case 2:
-    case 3:
-      return stop_shortly(side);
-    default:
-      return script_fault(false);
-  }
+  if (script_ && coin(random_)) return script_fault(false);
+  if (gentle_ || seldom(random_, 3)) return stop_shortly(side);
+  seldom(random_, 4) ? stop_for_long(side) : kill(side);
 }
 
 void Campaign::kill(Side side) {
@@ -129,7 +122,7 @@ void Campaign::stop_shortly(Side side) {
   note("stops " + node(side).name());
   tally_.add(side == Side::kPrefill ? "stops_of_prefill" : "stops_of_decode");
   if (!node(side).stop()) throw Violation(node(side).name() + " does not stop");
-  hear_all(milliseconds(pick(random_, 1, seldom(random_, 4) ? 600 : 50)), [] { return false; });
+  hear_all(milliseconds(pick(random_, 1, seldom(random_, 6) ? 600 : 50)), [] { return false; });
   node(side).resume();
   note("resumes it");
   // It may have been given up all the same.
@@ -171,27 +164,7 @@ void Campaign::wake_zombies() {
 }
 
 void Campaign::script_fault(bool lossy) {
-  // Those of one NIC come first.
-  static constexpr const char* kFaults[] = {
-      "down nic=scripted1",
-      "fail when=before nic=scripted1 every=7",
-      "fail when=after nic=scripted1 every=7",
-      "fail when=before nic=scripted1; delay max_us=300",
-      "refuse every=3; reorder window=16; delay max_us=300",
-      "reorder window=32; delay max_us=2000",
-      "down nic=scripted0",
-      "fail when=before every=40",
-      "fail when=after every=40",
-  };
-  constexpr std::uint32_t kOfOneNic = 6;
-  static constexpr const char* kLosses[] = {
-      "lose every=60; reorder window=8; delay max_us=50",
-      "drop what=immediate every=60",
-      "lose at=100; delay max_us=500",
-  };
-  const std::string script =
-      lossy ? kLosses[pick(random_, 0, std::size(kLosses) - 1)]
-            : kFaults[pick(random_, 0, gentle_ ? kOfOneNic - 1 : std::size(kFaults) - 1)];
+  const std::string script = lossy ? random_loss(random_) : random_network_fault(random_, gentle_);
   note(fmt::format("lets the network {}", script));
   tally_.add("network_" + script.substr(0, script.find(' ')));
   script_->change(script);
