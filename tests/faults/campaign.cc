@@ -117,11 +117,18 @@ void Campaign::replace(Side side) {
   }
 }
 
+void Campaign::stop(NodeProcess& process) {
+  if (process.stop()) return;
+  // It may have ended just now, and said why.
+  hear(process);
+  throw Violation(process.name() + " does not stop");
+}
+
 // Too short to be noticed, or nearly too long.
 void Campaign::stop_shortly(Side side) {
   note("stops " + node(side).name());
   tally_.add(side == Side::kPrefill ? "stops_of_prefill" : "stops_of_decode");
-  if (!node(side).stop()) throw Violation(node(side).name() + " does not stop");
+  stop(node(side));
   hear_all(milliseconds(pick(random_, 1, seldom(random_, 6) ? 600 : 50)), [] { return false; });
   node(side).resume();
   note("resumes it");
@@ -133,7 +140,7 @@ void Campaign::stop_shortly(Side side) {
 void Campaign::stop_for_long(Side side) {
   note("stops " + node(side).name() + " for long");
   tally_.add(side == Side::kPrefill ? "long_stops_of_prefill" : "long_stops_of_decode");
-  if (!node(side).stop()) throw Violation(node(side).name() + " does not stop");
+  stop(node(side));
   lost_ = false;
   const bool lost = hear_all(milliseconds(1500), [this] { return lost_; });
   note(lost ? "it is given up" : "it is not given up yet");

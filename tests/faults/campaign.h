@@ -48,6 +48,7 @@ class Campaign {
 
   void fault();
   void kill(Side side);
+  void stop(NodeProcess& process);
   void stop_shortly(Side side);
   void stop_for_long(Side side);
   void replace(Side side);

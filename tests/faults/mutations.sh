@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Whether the campaign finds every fault that mutations/faults.txt plants into the library.
 #
-#   bash tests/faults/mutations.sh [seconds for each, default 30] [seed, default 1] [faults, default: all]
+#   bash tests/faults/mutations.sh [seconds for each, default 60] [seed, default 1] [faults, default: all]
 #
 # Builds into build/release, one program per fault. A crash and a hang find a fault as well.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 build="$root/build/release"
-seconds="${1:-30}" seed="${2:-1}"
+seconds="${1:-60}" seed="${2:-1}"
 faults=("${@:3}")
 list="$root/tests/faults/mutations/faults.txt"
 ((${#faults[@]} > 0)) || mapfile -t faults < <(sed -n 's/^== \([a-z_]*\)\.1 .*/\1/p' "$list")
@@ -20,9 +20,11 @@ mkdir -p "$build"
 
 missed=0
 for fault in "${faults[@]}"; do
-  started=$SECONDS status=0
+  started=$SECONDS status=0 providers=(tcp shm scripted)
+  # What only a failed NIC shows.
+  ! grep -q "^== $fault\.1 .*after its links were replaced" "$list" || providers=(scripted)
   said="$("$build/tests/faults/mutations/faults_mutant_$fault" --campaign "$seconds" "$seed" \
-    tcp shm scripted 2>&1)" || status=$?
+    "${providers[@]}" 2>&1)" || status=$?
   if ((status == 0)); then
     missed=$((missed + 1))
     echo "$fault: NOT FOUND in $((SECONDS - started)) s"
