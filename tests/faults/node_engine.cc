@@ -62,13 +62,13 @@ void NodeEngine::command(const std::string& text) {
     settling_ = true;
     settling_since_ms_ = active_ms();
   } else if (verb == "end") {
+    ended_ = true;
     node_.destroy_messenger();
     poll_events();
     demand_none(open_text());
     node_.sweep();
     send_stats();
     say("ended");
-    ended_ = true;
   } else if (verb == "tell") {
     say("open " + open_text());
   } else {

@@ -50,8 +50,8 @@ class NodeEngine {
   // Time in which this process ran: none passes while it is stopped.
   std::int64_t active_ms() const { return active_ns_ / 1'000'000; }
   bool overdue(std::int64_t since_ms) const { return active_ms() - since_ms > kHangMs; }
-  // "in 1 of `times` cases"; never if calm.
-  bool mischief(std::uint32_t times) { return !setup_.calm && seldom(random_, times); }
+  // "in 1 of `times` cases"; never if calm, nor at the end.
+  bool mischief(std::uint32_t times) { return !setup_.calm && !ended_ && seldom(random_, times); }
 
  private:
   void command(const std::string& text);
