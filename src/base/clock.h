@@ -6,6 +6,8 @@
 
 namespace kvrail {
 
+inline constexpr std::int64_t kNsPerMs = 1'000'000;
+
 // CLOCK_MONOTONIC in nanoseconds: comparable between the processes of one host, never across hosts.
 inline std::int64_t now_ns() {
   timespec t{};

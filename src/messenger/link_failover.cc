@@ -11,7 +11,6 @@
 namespace kvrail {
 namespace {
 
-constexpr std::int64_t kNsPerMs = 1'000'000;
 // A rail that is due waits for a moment without requests, this many times for half of the retry
 // time; then they are restarted for it.
 constexpr std::uint32_t kMaxPutOff = 8;
@@ -39,9 +38,7 @@ void LinkFailover::on_rail_failed(std::uint32_t number, const RailFailure& failu
   std::vector<RailId> peers;
   if (failure.remote) peers.push_back(*failure.remote);
   if (!initiator_) return tell_rail_failed(failure.status, {failure.local}, std::move(peers));
-  if (leave_out({failure.local}, peers)) return replace(failure.status);
-  owner_.links_beyond_repair(
-      Status(failure.status.code(), fmt::format("no rail is left: {}", failure.status.text())));
+  fail_over(failure.status, {failure.local}, peers);
 }
 
 bool LinkFailover::take(const Message& message) {
@@ -65,18 +62,18 @@ void LinkFailover::take_rail_failed(const RailFailedMessage& message) {
   if (!initiator_) throw Error(ErrorCode::kMalformed, "the node that connected sent RailFailed");
   // Of links that are replaced by now.
   if (closing_ || message.links != number_) return;
-  const Status reason(ErrorCode::kFabric, message.reason);
-  if (leave_out(message.peer_rails, message.rails)) return replace(reason);
-  owner_.links_beyond_repair(
-      Status(ErrorCode::kFabric, fmt::format("no rail is left: {}", message.reason)));
+  fail_over(Status(ErrorCode::kFabric, message.reason), message.peer_rails, message.rails);
 }
 
-bool LinkFailover::leave_out(const std::vector<RailId>& own, const std::vector<RailId>& peers) {
+void LinkFailover::fail_over(const Status& reason, const std::vector<RailId>& own,
+                             const std::vector<RailId>& peers) {
   const std::int64_t now = now_ns();
   bool any = false;
   for (const RailId rail : own) any |= own_rails_.leave_out(rail, now);
   for (const RailId rail : peers) any |= peer_rails_.leave_out(rail, now);
-  return any;
+  if (any) return replace(reason);
+  owner_.links_beyond_repair(
+      Status(reason.code(), fmt::format("no rail is left: {}", reason.text())));
 }
 
 void LinkFailover::replace(const Status& reason) {
@@ -190,7 +187,6 @@ void LinkFailover::connected(PeerId links) {
   import_regions(engine_, *next);
   peer_ = std::move(next);
   connected_ = true;
-  owner_.links_connected(peer_);
   finish_if_done();
 }
 

@@ -27,10 +27,9 @@ class LinkOwner {
   // For links with this number: their errors name it.
   virtual PeerOptions link_options(std::uint32_t number) = 0;
   // The links are given up and being closed; those of this node are closed: nothing lands over them
-  // any more; others are there for writes of this node; and they may take the place of the old.
+  // any more; and others have taken their place.
   virtual void links_lost(const Status& reason) = 0;
   virtual void links_fenced() = 0;
-  virtual void links_connected(std::shared_ptr<const AttachedPeer> peer) = 0;
   virtual void links_replaced() = 0;
   // There is no way to replace them.
   virtual void links_beyond_repair(const Status& reason) = 0;
@@ -74,7 +73,8 @@ class LinkFailover {
   void take_relinked(const RelinkedMessage& message);
   void take_links_closed(const LinksClosedMessage& message);
 
-  bool leave_out(const std::vector<RailId>& own, const std::vector<RailId>& peers);
+  void fail_over(const Status& reason, const std::vector<RailId>& own,
+                 const std::vector<RailId>& peers);
   void replace(const Status& reason);
   void give_up_links(const Status& reason);
   void close_links();

@@ -10,7 +10,6 @@
 namespace kvrail {
 namespace {
 
-constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::uint32_t kRetryMs = 50;
 constexpr std::uint32_t kTendMs = 50;
 

@@ -10,7 +10,6 @@
 namespace kvrail {
 namespace {
 
-constexpr std::int64_t kNsPerMs = 1'000'000;
 // For last words; a peer that is alive takes them at once.
 constexpr std::uint32_t kLastWordsMs = 500;
 

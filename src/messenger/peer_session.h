@@ -95,7 +95,6 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   PeerOptions link_options(std::uint32_t number) override;
   void links_lost(const Status& reason) override;
   void links_fenced() override { owner_.session_links_fenced(*this); }
-  void links_connected(std::shared_ptr<const AttachedPeer>) override {}
   void links_replaced() override { owner_.session_links_replaced(*this); }
   void links_beyond_repair(const Status& reason) override { give_up(reason); }
   bool links_in_use() override { return owner_.session_has_requests(*this); }

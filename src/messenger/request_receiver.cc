@@ -14,7 +14,6 @@ namespace kvrail {
 namespace {
 
 constexpr std::uint32_t kDrainLookMs = 1;
-constexpr std::int64_t kNsPerMs = 1'000'000;
 
 }  // namespace
 

@@ -34,14 +34,13 @@ RequestSender::RequestSender(TransferEngine& engine, const KvLayout& layout,
       id_(id),
       external_id_(std::move(external_id)),
       progress_(layout.layer_count),
-      chunk_runs_(layout.groups.size()) {}
+      chunk_runs_(0) {}
 
 void RequestSender::open(SendTarget target) {
   const std::lock_guard lock(mutex_);
   if (ended_ || target_) return;
   target_ = std::move(target);
-  links_ = target_->peer->links_number;
-  for (const CounterEntry& entry : target_->counters) posted_.push_back({entry.group, 0});
+  begin_counts();
   progress_.open(target_->sent);
   if (bound_) {
     try {
@@ -52,6 +51,12 @@ void RequestSender::open(SendTarget target) {
     }
   }
   pump_locked();
+}
+
+void RequestSender::begin_counts() {
+  links_ = target_->peer->links_number;
+  posted_.clear();
+  for (const CounterEntry& entry : target_->counters) posted_.push_back({entry.group, 0});
 }
 
 void RequestSender::bind(RequestPages pages, std::uint32_t cached_tokens,
@@ -76,6 +81,7 @@ void RequestSender::bind(RequestPages pages, std::uint32_t cached_tokens,
   }
   bound_ = true;
   ++binding_;
+  chunk_runs_ = ChunkRuns(layout_.groups.size());
   choose_sources();
   progress_.begin(cached_tokens);
 }
@@ -94,7 +100,7 @@ void RequestSender::unbind() {
   pages_ = {};
   context_slot_.reset();
   context_ready_ = false;
-  chunk_runs_ = ChunkRuns(layout_.groups.size());
+  chunk_runs_ = ChunkRuns(0);
   sources_ = {};
   share_ = {};
 }
@@ -179,6 +185,10 @@ std::optional<SendEnd> RequestSender::cancel(Status reason) {
 
 void RequestSender::suspend() {
   const std::lock_guard lock(mutex_);
+  suspend_locked();
+}
+
+void RequestSender::suspend_locked() {
   suspended_ = true;
   due_.clear();
 }
@@ -187,11 +197,9 @@ bool RequestSender::restart(std::shared_ptr<const AttachedPeer> peer,
                             std::vector<CounterEntry> counters) {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
-  links_ = peer->links_number;
   target_->peer = std::move(peer);
   target_->counters = std::move(counters);
-  posted_.clear();
-  for (const CounterEntry& entry : target_->counters) posted_.push_back({entry.group, 0});
+  begin_counts();
   suspended_ = false;
   due_.clear();
   progress_.rewind();
@@ -326,9 +334,7 @@ void RequestSender::on_written(const Place& place, const Status& status,
 void RequestSender::on_write_failed(const Status& status) {
   if (suspended_ || !status_.ok()) return;
   if (target_->peer->fails_over && status.code() != ErrorCode::kInvalidArgument) {
-    suspended_ = true;
-    due_.clear();
-    return;
+    return suspend_locked();
   }
   fail_locked(as_loss(*target_->peer, status), false);
 }
@@ -360,7 +366,6 @@ void RequestSender::end_if_done() {
   }
   ended_ = true;
   unbind();
-  chunk_runs_ = ChunkRuns(0);
   // A gate may still hold this sender, and the peer holds the gate.
   target_.reset();
   owner_.sender_ended(shared_from_this(), {status_, std::move(report_), links_, posted_,

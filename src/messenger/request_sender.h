@@ -143,6 +143,8 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   void on_written(const Place& place, const Status& status, const WriteReport& report);
   void on_write_failed(const Status& status);
   void unbind();
+  void begin_counts();
+  void suspend_locked();
   void choose_sources();
   void fail_locked(Status reason, bool told);
   void check_source() const;
