@@ -1,6 +1,5 @@
 #include "faults/decode_engine.h"
 
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,12 +12,6 @@ namespace {
 
 constexpr std::uint32_t kHurryMs = 150;
 constexpr std::int64_t kNsPerUs = 1000;
-
-std::vector<std::byte> payload_of(std::uint64_t seed) {
-  std::vector<std::byte> bytes(sizeof seed);
-  std::memcpy(bytes.data(), &seed, sizeof seed);
-  return bytes;
-}
 
 }  // namespace
 
@@ -105,7 +98,7 @@ bool DecodeEngine::ask() {
   node().image().compute_all_layers(request.seed, request.pages, {0, asked.cached_tokens});
   asked.pages.by_group = {request.pages};
   asked.context_slot = request.slot;
-  asked.payload = payload_of(request.seed);
+  asked.payload = SeedPrompt::payload(request.seed);
   if (hurry_) {
     asked.deadline_ms = kHurryMs;
   } else if (mischief(12)) {

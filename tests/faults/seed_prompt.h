@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
+#include <vector>
 
 namespace kvrail {
 
@@ -18,6 +21,12 @@ struct SeedPrompt {
     prompt.tokens = 1 + static_cast<std::uint32_t>(random()) % max_tokens;
     prompt.wants_context = random() % 4 == 0;
     return prompt;
+  }
+  // A request's payload: the seed.
+  static std::vector<std::byte> payload(std::uint64_t seed) {
+    std::vector<std::byte> bytes(sizeof seed);
+    std::memcpy(bytes.data(), &seed, sizeof seed);
+    return bytes;
   }
   static std::uint64_t seed(std::uint32_t generation, std::uint32_t number) {
     return std::uint64_t{generation} << 32 | number;

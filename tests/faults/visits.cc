@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <iostream>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "faults/campaign.h"
+#include "faults/seed_prompt.h"
 #include "faults/violation.h"
 #include "support/process_deadline.h"
 #include "support/process_usage.h"
@@ -43,8 +43,7 @@ void ask_once(FaultNode& node, PeerId peer, std::uint64_t seed, Random& random) 
   request.prompt_tokens = pick(random, 2, node.max_tokens() / 4);
   const auto pages = *node.pages().take(node.pages_for(request.prompt_tokens));
   request.pages.by_group = {pages};
-  request.payload.resize(sizeof seed);
-  std::memcpy(request.payload.data(), &seed, sizeof seed);
+  request.payload = SeedPrompt::payload(seed);
   const std::uint32_t end = request.prompt_tokens - 1;
   const RequestId id = node.messenger().request_prefill(peer, std::move(request));
   for (;;) {

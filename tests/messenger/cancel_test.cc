@@ -15,10 +15,9 @@ using ::testing::IsEmpty;
 class CancelTest : public ::testing::TestWithParam<PairShape> {
  protected:
   RequestId bound_request() {
-    asked_ = decode_.request(pair_.peer(), "a", target_);
-    const RequestId id = prefill_.take<PrefillRequestedEvent>().request.id;
-    prefill_.messenger().bind_pages(id, source_.pages, 0);
-    return id;
+    const auto bound = pair_.bind("a", source_, target_);
+    asked_ = bound.asked;
+    return bound.id;
   }
   void expect_cancelled_at_decode() {
     const auto failed = decode_.take<FailedEvent>();
@@ -47,10 +46,7 @@ class CancelTest : public ::testing::TestWithParam<PairShape> {
     EXPECT_EQ(decode_.messenger().stats().requests_open, 0u);
     const TestPrompt source = MessengerPair::prompt(9, 30, {21, 3, 4, 9});
     const TestPrompt target = MessengerPair::prompt(9, 30, {2, 7, 11, 30});
-    decode_.request(pair_.peer(), "a", target);
-    const RequestId id = prefill_.take<PrefillRequestedEvent>().request.id;
-    prefill_.messenger().bind_pages(id, source.pages, 0);
-    pair_.run_chunks(id, source, 0, {29});
+    pair_.run_chunks(pair_.bind("a", source, target).id, source, 0, {29});
     decode_.take<ReadyEvent>();
     EXPECT_TRUE(prefill_.take<PagesReleasedEvent>().result.ok());
     decode_.expect(target, {0, 29});
@@ -106,8 +102,7 @@ TEST_P(CancelTest, InTheMiddleOfAStep) {
 }
 
 TEST_P(CancelTest, WhenAllWasSent) {
-  const RequestId id = bound_request();
-  pair_.run_chunks(id, source_, 0, {29});
+  pair_.run_chunks(bound_request(), source_, 0, {29});
   EXPECT_TRUE(prefill_.take<PagesReleasedEvent>().result.ok());
   EXPECT_EQ(decode_.take<ReadyEvent>().request, asked_);
   decode_.messenger().cancel(asked_, "too late");
@@ -117,7 +112,6 @@ TEST_P(CancelTest, WhenAllWasSent) {
   EXPECT_EQ(decode_.find_fault(), "");
   expect_clean();
   EXPECT_EQ(decode_.find_fault(), "");
-  static_cast<void>(id);
 }
 
 TEST_P(CancelTest, BothSidesAtOnce) {
@@ -142,10 +136,8 @@ TEST_P(CancelTest, AtAnyMomentNoByteOfItReachesTheNextRequest) {
   for (std::uint32_t round = 1; round <= 60; ++round) {
     const TestPrompt source = MessengerPair::prompt(round, 30, {3, 9, 4, 21});
     const TestPrompt target = MessengerPair::prompt(round, 30, {7, 2, 30, 11});
-    const RequestId asked = decode_.request(pair_.peer(), "a", target);
-    const RequestId id = prefill_.take<PrefillRequestedEvent>().request.id;
-    prefill_.messenger().bind_pages(id, source.pages, 0);
-    std::thread user([&, delay_us = random() % 400] {
+    const auto [asked, id] = pair_.bind("a", source, target);
+    std::thread user([&, asked = asked, delay_us = random() % 400] {
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(delay_us);
       while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
       decode_.messenger().cancel(asked, "the user left");

@@ -19,10 +19,9 @@ class FailoverTest : public ::testing::TestWithParam<const char*> {
     options.messenger.rail_retry_ms = 100;
   }
   RequestId bound_request(const std::string& name) {
-    asked_ = decode_.request(pair_.peer(), name, target_);
-    const RequestId id = prefill_.take<PrefillRequestedEvent>().request.id;
-    prefill_.messenger().bind_pages(id, source_.pages, 0);
-    return id;
+    const auto bound = pair_.bind(name, source_, target_);
+    asked_ = bound.asked;
+    return bound.id;
   }
   std::uint64_t replaced() { return decode_.messenger().stats().links_replaced; }
   void expect_works() {

@@ -49,6 +49,18 @@ class MessengerPair {
     return {seed, tokens, KvNode::pages(pages)};
   }
 
+  // A request as each node knows it, its source pages bound with nothing cached.
+  struct Bound {
+    RequestId asked;
+    RequestId id;
+  };
+  Bound bind(const std::string& name, const TestPrompt& source, const TestPrompt& target) {
+    const RequestId asked = decode_->request(peer_, name, target);
+    const RequestId id = prefill_->take<PrefillRequestedEvent>().request.id;
+    prefill_->messenger().bind_pages(id, source.pages, 0);
+    return {asked, id};
+  }
+
   // Computes tokens [first, end) of a bound request in chunks, one step each.
   void run_chunks(RequestId request, const TestPrompt& prompt, std::uint32_t first,
                   const std::vector<std::uint32_t>& ends) {

@@ -12,10 +12,9 @@ using ::testing::IsEmpty;
 class PreemptTest : public ::testing::TestWithParam<PairShape> {
  protected:
   RequestId bound_request() {
-    asked_ = decode_.request(pair_.peer(), "a", target_);
-    const RequestId id = prefill_.take<PrefillRequestedEvent>().request.id;
-    prefill_.messenger().bind_pages(id, source_.pages, 0);
-    return id;
+    const auto bound = pair_.bind("a", source_, target_);
+    asked_ = bound.asked;
+    return bound.id;
   }
   void expect_preempted(RequestId id) {
     const auto released = prefill_.take<PagesReleasedEvent>();
@@ -26,15 +25,6 @@ class PreemptTest : public ::testing::TestWithParam<PairShape> {
   std::uint64_t sent_bytes() {
     const auto by_rank = prefill_.messenger().stats().bytes_sent_by_rank;
     return std::accumulate(by_rank.begin(), by_rank.end(), std::uint64_t{0});
-  }
-  std::uint64_t token_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const CacheGroup& group : prefill_.layout().groups) {
-      for (const TensorLayout& tensor : group.tensors) {
-        bytes += std::uint64_t{tensor.heads} * tensor.head_bytes * group.layers.size();
-      }
-    }
-    return bytes;
   }
 
   MessengerPair pair_{GetParam().provider, GetParam()};
@@ -49,7 +39,8 @@ class PreemptTest : public ::testing::TestWithParam<PairShape> {
 TEST_P(PreemptTest, WhatWasSentIsNotSentAgain) {
   const RequestId id = bound_request();
   pair_.run_chunks(id, source_, 0, {16});
-  ASSERT_TRUE(poll_until([&] { return sent_bytes() == 16 * token_bytes(); }));
+  const std::uint64_t first_half = TransferPlan(prefill_.layout(), decode_.layout()).bytes({0, 16});
+  ASSERT_TRUE(poll_until([&] { return sent_bytes() == first_half; }));
   prefill_.messenger().preempt(id);
   expect_preempted(id);
   // Others may use the pages now. Were something of the first half sent again, it would be wrong.

@@ -52,18 +52,6 @@ class RawCancelTest : public ::testing::Test {
     RequestId request;
     PrefillRequestMessage asked;
   };
-
-  static PrefillRequestMessage request(RawPeer& raw, std::uint64_t wire_id) {
-    PrefillRequestMessage message;
-    message.wire_id = wire_id;
-    message.external_id = "a";
-    message.prompt_tokens = 9;
-    message.sent = {0, 8};
-    message.pages = KvNode::pages({1, 2});
-    message.counters = {
-        {DeviceGroupId(0), raw.engine().take_counter(raw.peer(), DeviceGroupId(0))}};
-    return message;
-  }
 };
 
 TEST_F(RawCancelTest, NothingPostedIsQuiescentAtOnce) {
@@ -130,7 +118,7 @@ TEST_F(RawCancelTest, ACancelOfSomethingNeverSeenRefusesItWhenItComes) {
   const auto ack = raw.take<CancelAckMessage>();
   EXPECT_EQ(ack.wire_id, 5u);
   EXPECT_THAT(ack.posted, IsEmpty());
-  raw.send(request(raw, 5));
+  raw.send(raw.request(5, "a"));
   EXPECT_THAT(raw.take<PrefillRejectMessage>().reason, HasSubstr("cancelled before it came"));
   EXPECT_FALSE(node.has<PrefillRequestedEvent>());
 }
@@ -140,7 +128,7 @@ TEST_F(RawCancelTest, AFinishedRequestIsRememberedUntilReceived) {
   RawPeer raw;
   raw.connect(node.address());
   raw.introduce(false, true);
-  raw.send(request(raw, 5));
+  raw.send(raw.request(5, "a"));
   const RequestId id = node.take<PrefillRequestedEvent>().request.id;
   node.messenger().bind_pages(id, KvNode::pages({3, 4}), 9);
   const auto released = node.take<PagesReleasedEvent>();

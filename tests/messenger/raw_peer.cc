@@ -111,6 +111,17 @@ void RawPeer::introduce(bool prefills, bool decodes, std::uint32_t lost_after_ms
   send(AttachedMessage{std::move(introduction.reply)});
 }
 
+PrefillRequestMessage RawPeer::request(std::uint64_t wire_id, const std::string& external_id) {
+  PrefillRequestMessage message;
+  message.wire_id = wire_id;
+  message.external_id = external_id;
+  message.prompt_tokens = 9;
+  message.sent = {0, 8};
+  message.pages = KvNode::pages({1, 2});
+  message.counters = {{DeviceGroupId(0), engine_->take_counter(peer_, DeviceGroupId(0))}};
+  return message;
+}
+
 void RawPeer::send(const Message& message) {
   run([&] { stream_->send(message); });
 }

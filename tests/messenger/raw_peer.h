@@ -38,6 +38,9 @@ class RawPeer {
   HelloMessage hello() const;
   AttachMessage attach(bool prefills, bool decodes) const;
 
+  // A request for nine tokens on pages 1 and 2, with a counter of its own. After introduce().
+  PrefillRequestMessage request(std::uint64_t wire_id, const std::string& external_id);
+
   void send(const Message& message);
   // The next message, heartbeats and wakes left out. Fails by exception if none comes in time or
   // the stream ends.

@@ -15,18 +15,6 @@ class RawPeerTest : public ::testing::Test {
   static KvNodeOptions options(const std::string& name, bool prefills) {
     return MessengerPair::options("tcp", name, prefills);
   }
-  static PrefillRequestMessage request(RawPeer& raw, std::uint64_t wire_id,
-                                       const std::string& external_id) {
-    PrefillRequestMessage message;
-    message.wire_id = wire_id;
-    message.external_id = external_id;
-    message.prompt_tokens = 9;
-    message.sent = {0, 8};
-    message.pages = KvNode::pages({1, 2});
-    message.counters = {
-        {DeviceGroupId(0), raw.engine().take_counter(raw.peer(), DeviceGroupId(0))}};
-    return message;
-  }
 
   const TestPrompt source_ = MessengerPair::prompt(1, 9, {3, 4});
   const TestPrompt target_ = MessengerPair::prompt(1, 9, {7, 2});
@@ -38,7 +26,7 @@ TEST_F(RawPeerTest, DuplicateLateAndUnknownMessagesAreCountedAndIgnored) {
   raw.connect(node.address());
   raw.introduce(false, true);
   node.take_attached();
-  const auto asked = request(raw, 5, "a");
+  const auto asked = raw.request(5, "a");
   raw.send(asked);
   raw.send(asked);
   const RequestId id = node.take<PrefillRequestedEvent>().request.id;
@@ -58,7 +46,7 @@ TEST_F(RawPeerTest, DuplicateLateAndUnknownMessagesAreCountedAndIgnored) {
   EXPECT_TRUE(poll_until([&] { return node.messenger().stats().messages_ignored == 11; }));
   EXPECT_THAT(node.pending(), IsEmpty());
   // The request was remembered until Received: now its names are free.
-  raw.send(request(raw, 5, "a"));
+  raw.send(raw.request(5, "a"));
   node.take<PrefillRequestedEvent>();
 }
 
@@ -68,7 +56,7 @@ TEST_F(RawPeerTest, RequestsThatDoNotFitAreRejected) {
   raw.connect(node.address());
   raw.introduce(false, true);
   const auto refusal = [&](const std::function<void(PrefillRequestMessage&)>& spoil) {
-    auto message = request(raw, 6, "a");
+    auto message = raw.request(6, "a");
     spoil(message);
     raw.send(message);
     return raw.take<PrefillRejectMessage>().reason;
@@ -85,7 +73,7 @@ TEST_F(RawPeerTest, ADecodeNodeRejectsRequests) {
   RawPeer raw;
   raw.connect(node.address());
   raw.introduce(true, false);
-  raw.send(request(raw, 6, "a"));
+  raw.send(raw.request(6, "a"));
   EXPECT_THAT(raw.take<PrefillRejectMessage>().reason, HasSubstr("does not prefill"));
 }
 
@@ -115,7 +103,7 @@ TEST_F(RawPeerTest, ALeaseThatRunsOutIsLoss) {
   raw.connect(node.address());
   raw.introduce(false, true);
   node.take_attached();
-  raw.send(request(raw, 5, "a"));
+  raw.send(raw.request(5, "a"));
   node.take<PrefillRequestedEvent>();
   // It hears nothing from here, it says, and will soon give up.
   raw.send(HeartbeatMessage{1});
@@ -200,7 +188,7 @@ TEST_F(RawPeerTest, ManyPeersComeAndGo) {
     raw.connect(node.address());
     raw.introduce(false, true);
     node.take_attached();
-    raw.send(request(raw, 5, "a"));
+    raw.send(raw.request(5, "a"));
     node.take<PrefillRequestedEvent>();
     raw.close();
     EXPECT_EQ(node.take<CancelledEvent>().reason.code(), ErrorCode::kPeerLost);

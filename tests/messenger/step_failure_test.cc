@@ -13,10 +13,7 @@ class StepFailureTest : public ::testing::TestWithParam<std::string> {
  protected:
   RequestId bound_request(const std::string& name, const TestPrompt& source,
                           const TestPrompt& target) {
-    decode_.request(pair_.peer(), name, target);
-    const RequestId id = prefill_.take<PrefillRequestedEvent>().request.id;
-    prefill_.messenger().bind_pages(id, source.pages, 0);
-    return id;
+    return pair_.bind(name, source, target).id;
   }
   void run(StepId step, const std::vector<KvNode::Chunk>& chunks, int signals) {
     prefill_.counter().start(step);
