@@ -33,6 +33,7 @@ struct InboundChannel {
   std::uint64_t share = 0;
   std::uint64_t consumed = 0;  // immediates read, ever
   std::uint64_t granted = 0;   // immediates allowed, ever
+  std::uint64_t consumed_at_ring = 0;
   std::uint32_t turn = 0;
   bool due = false;  // queued for a grant
 

@@ -1,6 +1,7 @@
 #include "fabric/inbound_credit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -47,9 +48,23 @@ void InboundCredit::consume(std::uint32_t rail, std::uint32_t tag) {
   if (tag >= channels_[rail].size()) return;
   InboundChannel& channel = channels_[rail][tag];
   ++channel.consumed;
-  if (!channel.due && channel.wants_grant()) {
-    channel.due = true;
-    due_.push_back({rail, tag});
+  if (channel.wants_grant()) make_due(rail, tag);
+}
+
+void InboundCredit::make_due(std::uint32_t rail, std::uint32_t tag) {
+  if (std::exchange(channels_[rail][tag].due, true)) return;
+  due_.push_back({rail, tag});
+}
+
+void InboundCredit::peer_rang() {
+  for (std::uint32_t rail = 0; rail < channels_.size(); ++rail) {
+    for (std::uint32_t tag = 0; tag < channels_[rail].size(); ++tag) {
+      InboundChannel& channel = channels_[rail][tag];
+      const bool was_granted = channel.granted > channel.share;
+      const bool is_quiet = channel.consumed_at_ring == channel.consumed;
+      if (was_granted && is_quiet) make_due(rail, tag);
+      channel.consumed_at_ring = channel.consumed;
+    }
   }
 }
 

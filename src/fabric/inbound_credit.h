@@ -33,6 +33,10 @@ class InboundCredit {
   // An immediate was read on `rail`; tags outside the plan are ignored.
   void consume(std::uint32_t rail, std::uint32_t tag);
 
+  // The peer rang. If nothing of it has come since it rang before, it may wait for a grant that was
+  // lost: the last one is due again.
+  void peer_rang();
+
   bool has_due_grants() const { return !due_.empty(); }
   // A grant that could not be sent, and never will be.
   struct Failure {
@@ -48,6 +52,8 @@ class InboundCredit {
     std::uint32_t rail = 0;
     std::uint32_t tag = 0;
   };
+  void make_due(std::uint32_t rail, std::uint32_t tag);
+
   enum class Sent { kYes, kNoRoom, kFailed };
 
   Sent send_one(Link& link, InboundChannel& channel, LinkCounters& counters,

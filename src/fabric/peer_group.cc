@@ -106,7 +106,10 @@ void PeerGroup::plan_lanes(const NodeLinks& peer) {
   tallies_.credit_granted.raise_to(total_credit());
 }
 
-void PeerGroup::wake() { awake_until_ns_ = now_ns() + kLingerNs; }
+void PeerGroup::wake() {
+  awake_until_ns_ = now_ns() + kLingerNs;
+  credit_.peer_rang();
+}
 
 void PeerGroup::enqueue(Submission&& submission) {
   submissions_.push_back(std::move(submission));

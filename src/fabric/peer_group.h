@@ -67,7 +67,7 @@ class PeerGroup {
   void enqueue(Submission&& submission);
   void expect(CounterId counter, std::uint64_t units, const CounterCallback& reached);
   void release(CounterId counter) { counters_.release(counter); }
-  // Polls for a while, whatever is expected.
+  // The peer rang: polls for a while, whatever is expected.
   void wake();
 
   // Posts, polls and grants once. True if anything happened.

@@ -58,6 +58,19 @@ class ScriptedLosses : public ScriptedTest {
   std::uint64_t arrived() { return lane_.peek(counter_).units_arrived; }
 };
 
+// All grants that could go on: the sender has no credit left, and its ring brings the last again.
+TEST_P(ScriptedLosses, LostGrantsAreMadeUpFor) {
+  auto options = engine_options(GetParam());
+  options.receive_credit = 2;
+  FabricPair pair(GetParam(), options, options);
+  auto lane = pair.lane_to_other(size_for(kWrites));
+  ScriptInForce script("lose of=injects at=2 count=4");
+  ASSERT_TRUE(lane.transfer(writes(kWrites)));
+  EXPECT_TRUE(lane.target_is_right());
+  EXPECT_EQ(script.count(Count::kLost), 4U);
+  EXPECT_TRUE(pair.no_errors());
+}
+
 // The sender is told that all is well; the count is not, and what came is where it belongs.
 TEST_P(ScriptedLosses, ALostWriteIsAMissingCount) {
   const auto reached = lane_.expect(counter_, kWrites);
@@ -80,6 +93,7 @@ TEST_P(ScriptedLosses, ADroppedImmediateIsAMissingCount) {
   ScriptInForce script("drop at=9");
   lane_.note(writes(kWrites));
   ASSERT_TRUE(written(lane_.submit(counter_, writes(kWrites))));
+  EXPECT_EQ(script.count(Count::kDropped), 1U);
   ASSERT_TRUE(poll_until([&] { return arrived() == kWrites - 1; }));
   EXPECT_TRUE(lane_.target_is_right());
   EXPECT_TRUE(holds_for(std::chrono::milliseconds(50), [&] { return reached->calls() == 0; }));
@@ -136,6 +150,7 @@ TEST_P(ScriptedLosses, ADuplicatedCompletionIsIgnored) {
   const auto sent = lane_.submit(counter_, writes(1));
   ASSERT_TRUE(written(sent));
   ASSERT_TRUE(counted(reached, 1));
+  EXPECT_EQ(script.count(Count::kDuplicated), 1U);
   script.change("");
   EXPECT_TRUE(lane_.works());
   EXPECT_EQ(sent->calls(), 1);
