@@ -127,6 +127,46 @@ TEST_P(ScriptedFailures, AfterItLanded) {
   for (const std::size_t n : {1, 2, 7, 15, 16}) fail_at(n, "after");
 }
 
+// No submission is told of it, so the peer's owner is.
+TEST_P(ScriptedFailures, OfAGrant) {
+  auto options = engine_options(GetParam());
+  options.receive_credit = 2;
+  FabricPair pair(GetParam(), options, options);
+  auto lane = pair.lane_to_other(size_for(kWrites));
+  const CounterId counter = lane.take_counter();
+  ScriptInForce script("fail of=injects at=1");
+  const auto sent = lane.submit(counter, writes(kWrites));
+  EXPECT_TRUE(
+      poll_until([&] { return has_error(pair.connection().acceptor(), ErrorCode::kFabric); }));
+  ASSERT_TRUE(pair.connection().close());
+  ASSERT_TRUE(sent->wait().has_value());
+  EXPECT_EQ(sent->calls(), 1);
+}
+
+// The target has taken its memory back, or has closed its links and the news is under way.
+TEST_P(ScriptedFailures, WhatMayNotLand) {
+  for (const bool closes : {false, true}) {
+    SCOPED_TRACE(closes ? "closed" : "deregistered");
+    FabricPair pair(GetParam());
+    auto lane = pair.lane_to_other(size_for(kWrites));
+    ASSERT_TRUE(lane.works());
+    const CounterId counter = lane.take_counter();
+    if (closes) {
+      ASSERT_TRUE(close_side(pair.connection().acceptor()));
+    } else {
+      pair.other().deregister(lane.target_region().id);
+    }
+    const auto sent = lane.submit(counter, writes(kWrites));
+    ASSERT_TRUE(sent->wait().has_value());
+    EXPECT_EQ(sent->wait()->status.code(), ErrorCode::kFabric);
+    EXPECT_TRUE(lane.target_is_right());
+    EXPECT_TRUE(has_error(pair.connection().initiator(), ErrorCode::kFabric));
+    if (!closes) {
+      EXPECT_EQ(lane.peek(counter).units_arrived, 0U);
+    }
+  }
+}
+
 KVRAIL_SCRIPTED(ScriptedFailures);
 
 }  // namespace

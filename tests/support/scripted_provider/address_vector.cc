@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 
 #include <rdma/fi_errno.h>
@@ -48,14 +47,6 @@ int remove(fid_av* av, fi_addr_t* places, std::size_t count, std::uint64_t) {
   return 0;
 }
 
-int look_up(fid_av* av, fi_addr_t place, void* address, std::size_t* size) {
-  const AddressVector::Peer* peer = self(av).find(place);
-  if (peer == nullptr) return -FI_EINVAL;
-  std::memcpy(address, &peer->address, std::min(*size, sizeof peer->address));
-  *size = sizeof peer->address;
-  return 0;
-}
-
 fi_ops* object_operations() {
   static fi_ops operations = [] {
     fi_ops ops{};
@@ -72,7 +63,6 @@ fi_ops_av* vector_operations() {
     ops.size = sizeof ops;
     ops.insert = insert;
     ops.remove = remove;
-    ops.lookup = look_up;
     return ops;
   }();
   return &operations;

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -42,11 +41,7 @@ bool Control::refresh() {
   std::string text(block_->text.data(), ::strnlen(block_->text.data(), block_->text.size()));
   std::atomic_thread_fence(std::memory_order_acquire);
   if (block_->generation.load(std::memory_order_relaxed) != generation) return false;  // next time
-  try {
-    apply(Script::parse(text));
-  } catch (const std::invalid_argument&) {
-    count(Count::kBadText);
-  }
+  apply(Script::parse(text));
   seen_.store(generation, std::memory_order_release);  // the load above
   return true;
 }

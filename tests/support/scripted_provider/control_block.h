@@ -16,8 +16,6 @@ enum class Count : std::size_t {
   kDuplicated,
   kDropped,
   kOverruns,
-  kLanded,   // writes, injected ones too
-  kBadText,  // scripts that could not be read and were ignored
   kCounts,
 };
 
@@ -26,7 +24,8 @@ enum class Count : std::size_t {
 struct ControlBlock {
   static constexpr std::size_t kTextBytes = 4000;
 
-  // Even: the text is whole, and another one than that of the number before. Zero: there was none.
+  // Even: the text is whole, a script that can be read, and another one than that of the number
+  // before. Zero: there was none.
   std::atomic<std::uint32_t> generation;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Count::kCounts)> counts;
   std::array<char, kTextBytes> text;  // ends with a zero

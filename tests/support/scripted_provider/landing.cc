@@ -136,7 +136,6 @@ void Landing::push(Port& port, const Queue::Entry& entry) {
 void Landing::complete(const Write& write, int error) {
   Port& port = *write.source;
   port.outstanding.fetch_sub(1, std::memory_order_relaxed);
-  if (error == 0 && !write.effects.is_lost) control_.count(Count::kLanded);
   if (!port.open.load(std::memory_order_acquire)) return;  // close_port()
   if (error != 0) {
     push(port, {write.is_injected ? nullptr : write.context, FI_RMA | FI_WRITE, 0, error});

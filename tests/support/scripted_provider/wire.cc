@@ -55,11 +55,13 @@ Wire::Wire(Landing& landing, Control& control)
 
 void Wire::send(std::unique_ptr<Write> write) {
   Outgoing& to = find_outgoing(write->address.process);
+  const bool is_first = !to.fd && to.queue.empty();
   to.queue.push_back(std::move(write));
-  if (to.fd) {
-    fill(to);
-    to.out.flush(to.fd.get());  // its end is seen by poll()
-  }
+  // What goes wrong here is seen by poll().
+  if (is_first) connect(to);
+  if (!to.fd) return;
+  fill(to);
+  to.out.flush(to.fd.get());
 }
 
 Wire::Outgoing& Wire::find_outgoing(std::uint64_t process) {
