@@ -149,11 +149,8 @@ void RequestReceiver::give_up(Status reason, bool tell) {
   reason_ = std::move(reason);
   deadline_.reset();
   if (asked_) environment_.peers.send(peer_->id, CancelMessage{id_.value(), reason_.text()});
-  if (state_ == State::kWaiting) {
-    // Without links nothing can land. The answer to the Cancel is answered by Received.
-    asked_ = false;
-    return settle(Quiescence::kProved);
-  }
+  // Without links nothing can land.
+  if (state_ == State::kWaiting) return settle(Quiescence::kProved);
   state_ = State::kCancelling;
   limit_ns_ = now_ns() + std::int64_t{environment_.drain_limit_ms} * kNsPerMs;
   if (tell) tell_failed(false);

@@ -211,7 +211,9 @@ bool RequestSender::restart(std::shared_ptr<const AttachedPeer> peer,
 
 bool RequestSender::received() {
   const std::lock_guard lock(mutex_);
-  if (ended_) return true;
+  // One that was given up and has writes outstanding is settled at the decode node all the same:
+  // its external id is free.
+  if (ended_ || !status_.ok()) return true;
   if (!target_ || !(target_->sends_nothing() || everything_sent())) return false;
   received_ = true;
   end_if_done();

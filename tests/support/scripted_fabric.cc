@@ -38,12 +38,7 @@ void put(const std::string& text) {
   scripted::Script::parse(text);
   ControlBlock& block = control_block();
   if (text.size() >= block.text.size()) throw std::invalid_argument("the script is too long");
-  // Odd while the text is not whole; the provider's load acquires the last store.
-  block.generation.fetch_add(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  text.copy(block.text.data(), text.size());
-  block.text[text.size()] = '\0';
-  block.generation.fetch_add(1, std::memory_order_release);
+  block.write(text);
 }
 
 }  // namespace

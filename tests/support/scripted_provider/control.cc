@@ -5,7 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -33,15 +33,14 @@ Control::~Control() {
 }
 
 bool Control::refresh() {
-  // Pairs with the writer's last store; and with the store below for the script's own numbers.
+  // Pairs with ControlBlock::write(); and with the store below for the script's own numbers.
   const std::uint32_t generation = block_->generation.load(std::memory_order_acquire);
   if (generation == seen_.load(std::memory_order_acquire) || generation % 2 != 0) return false;
   const std::lock_guard lock(mutex_);
   if (generation == seen_.load(std::memory_order_relaxed)) return false;
-  std::string text(block_->text.data(), ::strnlen(block_->text.data(), block_->text.size()));
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (block_->generation.load(std::memory_order_relaxed) != generation) return false;  // next time
-  apply(Script::parse(text));
+  const std::optional<std::string> text = block_->read(generation);
+  if (!text) return false;  // next time
+  apply(Script::parse(*text));
   seen_.store(generation, std::memory_order_release);  // the load above
   return true;
 }

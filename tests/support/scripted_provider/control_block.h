@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace kvrail::scripted {
 
@@ -28,9 +31,33 @@ struct ControlBlock {
   // before. Zero: there was none.
   std::atomic<std::uint32_t> generation;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Count::kCounts)> counts;
-  std::array<char, kTextBytes> text;  // ends with a zero
+  std::array<std::atomic<char>, kTextBytes> text;  // ends with a zero
 
   std::atomic<std::uint64_t>& count(Count which) { return counts[static_cast<std::size_t>(which)]; }
+
+  // One writer at a time; `script` is shorter than the text. Both ends of a text are read-modify-write
+  // operations, which keep what is between them in its place for the writer and for read().
+  void write(std::string_view script) {
+    generation.fetch_add(1, std::memory_order_acq_rel);  // read()
+    for (std::size_t i = 0; i < script.size(); ++i) {
+      text[i].store(script[i], std::memory_order_relaxed);
+    }
+    text[script.size()].store('\0', std::memory_order_relaxed);
+    generation.fetch_add(1, std::memory_order_acq_rel);  // read()
+  }
+
+  // Nothing if the text is not, or no more, that of `expected`.
+  std::optional<std::string> read(std::uint32_t expected) {
+    if (generation.load(std::memory_order_acquire) != expected) return std::nullopt;  // write()
+    std::string script;
+    for (const std::atomic<char>& character : text) {
+      const char value = character.load(std::memory_order_relaxed);
+      if (value == '\0') break;
+      script.push_back(value);
+    }
+    if (generation.fetch_add(0, std::memory_order_acq_rel) != expected) return std::nullopt;
+    return script;
+  }
 };
 
 // Names the block's file.
