@@ -35,8 +35,9 @@ struct ControlBlock {
 
   std::atomic<std::uint64_t>& count(Count which) { return counts[static_cast<std::size_t>(which)]; }
 
-  // One writer at a time; `script` is shorter than the text. Both ends of a text are read-modify-write
-  // operations, which keep what is between them in its place for the writer and for read().
+  // One writer at a time; `script` is shorter than the text. Both ends of a text are
+  // read-modify-write operations, which keep what is between them in its place for the writer and
+  // for read().
   void write(std::string_view script) {
     generation.fetch_add(1, std::memory_order_acq_rel);  // read()
     for (std::size_t i = 0; i < script.size(); ++i) {
