@@ -52,6 +52,9 @@ done
 mkdir -p "$root/build"
 bash "$root/cmake/deps.sh" build test
 
+# Builds that compile the same find it in the compiler's cache, where there is one.
+export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=1
+
 # Libraries behind Debian's libfabric catch crashes and write reports where they happen to run.
 export HFI_NO_BACKTRACE=1 IPATH_NO_BACKTRACE=1
 

@@ -106,16 +106,19 @@ void Worker::run(const std::function<void()>& command) {
     command();
     return;
   }
+  // What was thrown is left to the caller before it goes on, so that one thread alone destroys it.
+  std::exception_ptr fault;
   std::promise<void> done;
   post([&] {
     try {
       command();
-      done.set_value();
     } catch (...) {
-      done.set_exception(std::current_exception());
+      fault = std::current_exception();
     }
+    done.set_value();
   });
-  done.get_future().get();
+  done.get_future().wait();
+  if (fault) std::rethrow_exception(fault);
 }
 
 void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {

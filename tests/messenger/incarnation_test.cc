@@ -28,7 +28,7 @@ class IncarnationTest : public ::testing::TestWithParam<bool> {
     life.close();
     node.take<PeerLostEvent>();
   }
-  bool ignored(const KvNode& node, std::uint64_t messages) {
+  bool ignored(KvNode& node, std::uint64_t messages) {
     return poll_until([&] { return node.messenger().stats().messages_ignored == messages; });
   }
 

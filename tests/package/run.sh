@@ -41,11 +41,14 @@ mkdir -p "$work_dir"
 
 try_package static "$build_dir"
 
+# Beside the static build and with its options: a compiler cache has the objects then.
 say "shared: build"
-configure -S "$source_dir" -B "$work_dir/shared" -DBUILD_SHARED_LIBS=ON \
+shared="$build_dir-shared"
+rm -rf "$shared"
+configure -S "$source_dir" -B "$shared" -DBUILD_SHARED_LIBS=ON -DKVRAIL_WERROR=ON \
   -DKVRAIL_BUILD_TESTS=OFF -DKVRAIL_BUILD_EXAMPLES=OFF -DKVRAIL_BUILD_BENCHMARKS=OFF
-quietly cmake --build "$work_dir/shared" -j "$jobs"
-try_package shared "$work_dir/shared"
+quietly cmake --build "$shared" -j "$jobs"
+try_package shared "$shared"
 
 say "subdirectory: configure"
 configure -S "$consumer" -B "$work_dir/subdirectory" -DKVRAIL_SOURCE_DIR="$source_dir"

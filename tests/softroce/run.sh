@@ -23,7 +23,7 @@ build="$root/build/release" cache="$root/build/softroce" guest_root=/ limit=220
 # and closing in mid-write, where ofi_rxm of 1.17 crashes over RDMA (docs/completion.md).
 filter='*verbs_one*:*Counters.Arrivals*verbs_two*:*Closing*verbs_two*'
 filter+=':-*Fence.Nothing*:*Fence.TheTarget*:*Shutdown*:*CutConnection*:*HostProcess.*Engines*'
-filter+=':*Churn*:*ManyLinks*:*ManyThreads*:*Fairness*:*ManyAtOnce*:*WhileTrafficFlows*:*UnequalCounts*'
+filter+=':*RailChoice.ANewPeer*:*RailFailures*:*Churn*:*ManyLinks*:*ManyThreads*:*Fairness*:*ManyAtOnce*:*WhileTrafficFlows*:*UnequalCounts*'
 reason="closing in mid-write, which crashes ofi_rxm; slow: many links, churn, load, most of two processes"
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }

@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
-# Whether the proof finds every fault of a list when it is planted into the planner.
+# Whether the proof of the planner finds every fault of faults.txt when it is planted.
 #
-#   run.sh <root of the tree> <list of faults> <build folder> <folder of the programs> <cases>
+#   bash tests/layout/mutations/run.sh [cases, default 5000]
 #
-# Each fault has a program of its own, which is built here. It has <cases> cases to be found in; a
-# crash finds it as well.
+# Builds into build/release, one program per fault. Each has so many cases to be found in; a crash finds
+# it as well. The exit status is 0 only if all are found.
 set -euo pipefail
 
-root="$1" list="$2" build="$3" programs="$4" cases="$5"
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)"
+build="$root/build/release"
+list="$root/tests/layout/mutations/faults.txt"
+programs="$build/tests/layout/mutations"
+cases="${1:-5000}"
 
-bash "$(dirname "${BASH_SOURCE[0]}")/plant.sh" "$root" "$list"
-cmake --build "$build" --target layout_mutants --parallel "$(nproc)" >"$programs/build.log" 2>&1 ||
-  { cat "$programs/build.log" >&2; exit 2; }
+mkdir -p "$build"
+{
+  cmake -S "$root" --preset release && cmake --build "$build" --target layout_mutants -j "$(nproc)"
+} >"$build/mutants.log" 2>&1 || { cat "$build/mutants.log" >&2; exit 2; }
 
 check() {  # fault
   local status=0 said
