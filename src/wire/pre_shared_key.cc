@@ -78,7 +78,10 @@ PreSharedKey PreSharedKey::from_file(const std::string& path) {
                              "\"openssl rand -hex {}\"",
                              kDigits, kBytes));
   }
-  return from_bytes(key.bytes_);
+  if (sodium_is_zero(reinterpret_cast<const unsigned char*>(key.bytes_.data()), kBytes) != 0) {
+    refuse(path, fmt::format("holds zeros: make a key with \"openssl rand -hex {}\"", kBytes));
+  }
+  return key;
 }
 
 PreSharedKey PreSharedKey::from_bytes(std::span<const std::byte> bytes) {
