@@ -39,8 +39,9 @@ Handshake::Handshake(const NodeIdentity& self, TransferEngine& engine, Side side
       options_(std::move(options)),
       awaits_(side == Side::kInitiator ? Awaits::kHelloAck : Awaits::kHello),
       label_(address_) {
-  if (self_.key) exchange_.emplace(*self_.key);
-  if (side == Side::kInitiator) introduce_self(hello_);
+  if (side != Side::kInitiator) return;
+  introduce_self(hello_);
+  if (self_.key) begin_exchange(hello_);
 }
 
 AuthScheme Handshake::scheme() const {
@@ -52,7 +53,11 @@ void Handshake::introduce_self(Hello& hello) const {
   hello.node_name = self_.node_name;
   hello.incarnation = self_.incarnation;
   hello.auth = scheme();
-  if (!exchange_) return;
+}
+
+template <class Hello>
+void Handshake::begin_exchange(Hello& hello) {
+  exchange_.emplace(*self_.key);
   hello.nonce = exchange_->nonce();
   hello.public_key = exchange_->public_key();
 }
@@ -152,15 +157,11 @@ void Handshake::check_proof(const std::vector<std::byte>& proof,
 Message Handshake::take_hello(const HelloMessage& hello) {
   HelloAckMessage answer;
   introduce_self(answer);
-  // Without nonce and key: who is refused exchanges none.
-  last_words_ = HelloAckMessage{.node_name = answer.node_name,
-                                .incarnation = answer.incarnation,
-                                .auth = answer.auth,
-                                .nonce = {},
-                                .proof = {},
-                                .public_key = {}};
+  last_words_ = answer;
   check_hello(hello);
-  if (exchange_) {
+  if (self_.key) {
+    // Not before: what says no hello costs no key pair.
+    begin_exchange(answer);
     const SessionSecrets secrets = agree(hello, answer);
     answer.proof = secrets.acceptor_proof;
     due_proof_ = secrets.initiator_proof;

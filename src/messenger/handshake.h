@@ -81,6 +81,8 @@ class Handshake {
   template <class Hello>
   void introduce_self(Hello& hello) const;
   template <class Hello>
+  void begin_exchange(Hello& hello);
+  template <class Hello>
   void check_hello(const Hello& hello);
   void check_scheme(AuthScheme theirs) const;
   SessionSecrets agree(const HelloMessage& hello, const HelloAckMessage& ack) const;

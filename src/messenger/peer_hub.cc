@@ -40,6 +40,7 @@ void PeerHub::accept(std::shared_ptr<ControlStream> stream) {
 // A peer that means well is through in a few round trips. So the oldest is the one to go: were the
 // new ones to wait instead, silent connections would lock everybody out for handshake_timeout_ms.
 void PeerHub::make_room() {
+  if (std::max(strangers_.size(), early_.size()) < max_strangers_) return;
   const Status reason(ErrorCode::kLimit,
                       fmt::format("it had not proved itself when {} others had come after it "
                                   "(max_handshakes)",
