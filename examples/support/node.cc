@@ -23,6 +23,9 @@ kvrail::MessengerOptions messenger_options(const Options& options, std::uint32_t
   result.fabric.bind_address = options.bind_address;
   result.fabric.device_groups.front().rails_per_nic = options.rails;
   result.fabric.device_groups.resize(device_groups, result.fabric.device_groups.front());
+  if (!options.key_file.empty()) {
+    result.key = kvrail::PreSharedKey::from_file(options.key_file);
+  }
   if (is_prefill(options)) {
     result.listen = options.listen;
     result.listen_beyond_loopback = options.listen_beyond_loopback;

@@ -24,7 +24,11 @@ void add_node_options(CLI::App& app, Options& options, std::string& role, std::s
   app.add_option("--listen", options.listen, "Prefill node: HOST:PORT of its control stream")
       ->capture_default_str();
   app.add_flag("--listen-beyond-loopback", options.listen_beyond_loopback,
-               "Allow --listen on an address that other hosts reach");
+               "Allow --listen on an address that other hosts reach without --key-file");
+  app.add_option("--key-file", options.key_file,
+                 "File of 64 hexadecimal digits, the same for all nodes: they prove that they have "
+                 "it, and encrypt what they say to each other")
+      ->option_text("FILE");
   app.add_option("--connect", options.connect, "Decode node: HOST:PORT of each prefill node")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -29,6 +29,7 @@ struct Options {
   std::uint32_t decodes = 1;
   std::string listen = "127.0.0.1:0";
   bool listen_beyond_loopback = false;
+  std::string key_file;  // empty: none
   std::vector<std::string> connect;
   // INDEX/OF: which of the nodes of its role this one is.
   std::uint32_t index = 0;

@@ -14,8 +14,10 @@
 #include "kvrail/ids.h"
 #include "kvrail/kv_layout.h"
 #include "kvrail/layer_counter.h"
+#include "kvrail/pre_shared_key.h"
 #include "kvrail/prefill_scheduler.h"
 #include "kvrail/step.h"
+#include "kvrail/stranger_stats.h"
 
 namespace kvrail {
 
@@ -29,16 +31,27 @@ struct MessengerOptions {
   std::string node_name;
 
   // HOST:PORT (IPv6 in brackets) of the control stream; port 0 takes a free one. Empty: this node
-  // only connects. A host other than loopback needs listen_beyond_loopback, since the stream is
-  // not encrypted.
+  // only connects. A host other than loopback needs a key, or listen_beyond_loopback: without a key
+  // the stream is not encrypted, and whoever reaches the port may attach.
   std::string listen;
   bool listen_beyond_loopback = false;
+
+  // With one, control streams are authenticated and encrypted (docs/security.md): peers without it,
+  // or with another one, are refused. Every node needs the same.
+  std::optional<PreSharedKey> key;
+
+  // Connections that came here and have not proved themselves yet, at once. When one more comes,
+  // the oldest is closed, so that silent ones do not keep others out.
+  std::uint32_t max_handshakes = 256;
+  // How many connections are accepted per second in the long run, and a quarter of it at once;
+  // others wait. With the above, each has about a second to prove itself, whoever else comes.
+  std::uint32_t max_connections_per_second = 200;
 
   std::uint32_t heartbeat_ms = 500;  // sent when nothing else was; at least 10
   // Silence after which a peer is lost, though it be merely stopped; above heartbeat_ms. Also how
   // long units that a prefill node says it posted may take to arrive.
   std::uint32_t lost_after_ms = 3000;
-  std::uint32_t handshake_timeout_ms = 5000;
+  std::uint32_t handshake_timeout_ms = 5000;  // for an introduction as a whole
   // A rail that failed is left out; after this it is tried again, and then twice as late each time,
   // up to 64 times this, preferably while no request is open.
   std::uint32_t rail_retry_ms = 1000;
@@ -58,12 +71,13 @@ struct MessengerStats {
   std::uint64_t requests_released = 0;  // prefill side
   // By rank; empty on a node that does not prefill.
   std::vector<std::uint64_t> bytes_sent_by_rank;
-  std::uint64_t peers_attached = 0;    // now
-  std::uint64_t links_replaced = 0;    // times that a peer's links were, for a rail that failed
-  std::uint64_t messages_ignored = 0;  // late, duplicate or unknown
-  std::uint64_t handshakes_refused = 0;
-  std::uint64_t stray_signals = 0;  // layer signals with no step pending
-  std::uint64_t steps_failed = 0;   // by a missing or an extra signal, or by fail_step
+  std::uint64_t peers_attached = 0;      // now
+  std::uint64_t links_replaced = 0;      // times that a peer's links were, for a rail that failed
+  std::uint64_t messages_ignored = 0;    // late, duplicate or unknown
+  std::uint64_t handshakes_refused = 0;  // all of them
+  StrangerStats strangers;               // those of peers that had not proved themselves
+  std::uint64_t stray_signals = 0;       // layer signals with no step pending
+  std::uint64_t steps_failed = 0;        // by a missing or an extra signal, or by fail_step
   FabricStats fabric;
 };
 

@@ -16,6 +16,13 @@ namespace {
               fmt::format("a {} came where {} was due", name_of(message), awaited));
 }
 
+// A stranger's words end up in logs: no line of theirs may look like one of ours.
+std::string printable(std::string text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), is_control, ' ');
+  return text;
+}
+
 std::string_view roles(bool prefills, bool decodes) {
   if (prefills && decodes) return "prefills and decodes";
   if (prefills) return "prefills";
@@ -31,38 +38,61 @@ Handshake::Handshake(const NodeIdentity& self, TransferEngine& engine, Side side
       address_(std::move(address)),
       options_(std::move(options)),
       awaits_(side == Side::kInitiator ? Awaits::kHelloAck : Awaits::kHello),
-      label_(address_) {}
-
-Message Handshake::hello() const {
-  HelloMessage hello;
-  hello.node_name = self_.node_name;
-  hello.incarnation = self_.incarnation;
-  return hello;
+      label_(address_) {
+  if (side != Side::kInitiator) return;
+  introduce_self(hello_);
+  if (self_.key) begin_exchange(hello_);
 }
 
-std::optional<Message> Handshake::take(const Message& message) {
+AuthScheme Handshake::scheme() const {
+  return self_.key ? AuthScheme::kPreSharedKey : AuthScheme::kNone;
+}
+
+template <class Hello>
+void Handshake::introduce_self(Hello& hello) const {
+  hello.node_name = self_.node_name;
+  hello.incarnation = self_.incarnation;
+  hello.auth = scheme();
+}
+
+template <class Hello>
+void Handshake::begin_exchange(Hello& hello) {
+  exchange_.emplace(*self_.key);
+  hello.nonce = exchange_->nonce();
+  hello.public_key = exchange_->public_key();
+}
+
+std::vector<Message> Handshake::take(const Message& message) {
   if (const auto* goodbye = std::get_if<GoodbyeMessage>(&message)) {
-    throw Error(goodbye->code, fmt::format("{} refuses: {}", label_, goodbye->reason));
+    throw Error(goodbye->code,
+                fmt::format("{} refuses: {}", label_,
+                            accepted_ ? goodbye->reason : printable(goodbye->reason)));
   }
   switch (awaits_) {
     case Awaits::kHello:
-      if (const auto* hello = std::get_if<HelloMessage>(&message)) return take_hello(*hello);
+      if (const auto* hello = std::get_if<HelloMessage>(&message)) return {take_hello(*hello)};
       unexpected(message, "Hello");
     case Awaits::kHelloAck:
-      if (const auto* hello = std::get_if<HelloAckMessage>(&message)) return take_hello_ack(*hello);
+      if (const auto* ack = std::get_if<HelloAckMessage>(&message)) return take_hello_ack(*ack);
       unexpected(message, "HelloAck");
+    case Awaits::kProof:
+      if (const auto* proof = std::get_if<ProofMessage>(&message)) {
+        take_proof(*proof);
+        return {};
+      }
+      unexpected(message, "Proof");
     case Awaits::kAttach:
-      if (const auto* attach = std::get_if<AttachMessage>(&message)) return take_attach(*attach);
+      if (const auto* attach = std::get_if<AttachMessage>(&message)) return {take_attach(*attach)};
       unexpected(message, "Attach");
     case Awaits::kAttachAck:
       if (const auto* attach = std::get_if<AttachAckMessage>(&message)) {
-        return take_attach_ack(*attach);
+        return {take_attach_ack(*attach)};
       }
       unexpected(message, "AttachAck");
     case Awaits::kAttached:
       if (const auto* attached = std::get_if<AttachedMessage>(&message)) {
         take_attached(*attached);
-        return std::nullopt;
+        return {};
       }
       unexpected(message, "Attached");
     case Awaits::kNothing:
@@ -81,30 +111,82 @@ void Handshake::check_hello(const Hello& hello) {
                             "must run the same",
                             self_.node_name, kProtocolVersion, label_, hello.protocol_version));
   }
-  if (hello.auth != AuthScheme::kNone) {
-    throw Error(ErrorCode::kUnauthenticated,
-                fmt::format("{} asks for authentication scheme {}; {} has none", label_,
-                            static_cast<unsigned>(hello.auth), self_.node_name));
-  }
+  check_scheme(hello.auth);
   if (hello.incarnation == self_.incarnation) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} is this node itself: connect to another one", label_));
   }
 }
 
+void Handshake::check_scheme(AuthScheme theirs) const {
+  if (theirs == scheme()) return;
+  if (theirs == AuthScheme::kNone) {
+    throw Error(ErrorCode::kUnauthenticated,
+                fmt::format("{} has no pre-shared key and {} has one: give {} the same (key of "
+                            "MessengerOptions)",
+                            label_, self_.node_name, label_));
+  }
+  if (theirs == AuthScheme::kPreSharedKey) {
+    throw Error(ErrorCode::kUnauthenticated,
+                fmt::format("{} has a pre-shared key and {} has none: give {} the same (key of "
+                            "MessengerOptions)",
+                            label_, self_.node_name, self_.node_name));
+  }
+  throw Error(ErrorCode::kUnauthenticated,
+              fmt::format("{} asks for authentication scheme {}; {} has none", label_,
+                          static_cast<unsigned>(theirs), self_.node_name));
+}
+
+SessionSecrets Handshake::agree(const HelloMessage& hello, const HelloAckMessage& ack) const {
+  try {
+    return exchange_->agree(hello, ack);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} sent {}", label_, error.what()));
+  }
+}
+
+void Handshake::check_proof(const std::vector<std::byte>& proof,
+                            const std::vector<std::byte>& due) const {
+  if (is_same_proof(proof, due)) return;
+  throw Error(ErrorCode::kUnauthenticated,
+              fmt::format("{} has another pre-shared key than {}, or somebody is between them: "
+                          "give both the same key",
+                          label_, self_.node_name));
+}
+
 Message Handshake::take_hello(const HelloMessage& hello) {
   HelloAckMessage answer;
-  answer.node_name = self_.node_name;
-  answer.incarnation = self_.incarnation;
+  introduce_self(answer);
   last_words_ = answer;
   check_hello(hello);
+  if (self_.key) {
+    // Not before: what says no hello costs no key pair.
+    begin_exchange(answer);
+    const SessionSecrets secrets = agree(hello, answer);
+    answer.proof = secrets.acceptor_proof;
+    due_proof_ = secrets.initiator_proof;
+    keys_ = StreamKeys{.send = secrets.to_initiator, .receive = secrets.to_acceptor};
+    exchange_.reset();
+    awaits_ = Awaits::kProof;
+  } else {
+    accepted_ = true;
+    awaits_ = Awaits::kAttach;
+  }
   last_words_.reset();
-  awaits_ = Awaits::kAttach;
   return answer;
 }
 
-Message Handshake::take_hello_ack(const HelloAckMessage& hello) {
-  check_hello(hello);
+std::vector<Message> Handshake::take_hello_ack(const HelloAckMessage& ack) {
+  check_hello(ack);
+  std::vector<Message> answers;
+  if (exchange_) {
+    SessionSecrets secrets = agree(hello_, ack);
+    check_proof(ack.proof, secrets.acceptor_proof);
+    keys_ = StreamKeys{.send = secrets.to_acceptor, .receive = secrets.to_initiator};
+    exchange_.reset();
+    answers.emplace_back(ProofMessage{std::move(secrets.initiator_proof)});
+  }
+  accepted_ = true;
   AttachMessage attach;
   attach.layout = self_.layout;
   attach.regions = regions_for(true);
@@ -112,8 +194,15 @@ Message Handshake::take_hello_ack(const HelloAckMessage& hello) {
   attach.decodes = self_.decodes;
   attach.lost_after_ms = self_.lost_after_ms;
   attach.fabric_offer = engine_.offer();
+  answers.emplace_back(std::move(attach));
   awaits_ = Awaits::kAttachAck;
-  return attach;
+  return answers;
+}
+
+void Handshake::take_proof(const ProofMessage& proof) {
+  check_proof(proof.proof, due_proof_);
+  accepted_ = true;
+  awaits_ = Awaits::kAttach;
 }
 
 Message Handshake::take_attach(const AttachMessage& attach) {

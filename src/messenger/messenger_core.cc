@@ -41,15 +41,19 @@ KvMessengerCore::KvMessengerCore(MessengerOptions options)
   identity_.node_name = options_.node_name.empty() ? default_name() : options_.node_name;
   identity_.incarnation = random_number();
   identity_.lost_after_ms = options_.lost_after_ms;
+  identity_.key = options_.key;
   engine_ = std::make_unique<TransferEngine>(options_.fabric);
   ControlLimits limits;
   limits.max_message_bytes = options_.max_message_bytes;
+  limits.max_accepts_per_second = options_.max_connections_per_second;
   loop_ = std::make_unique<ControlLoop>(
       limits, [this](const Status& status) { log_.error("{}", status.text()); });
   hub_ = std::make_unique<PeerHub>(
       *loop_, *engine_, log_,
       PeerSession::Settings{options_.heartbeat_ms, options_.lost_after_ms,
-                            options_.handshake_timeout_ms, options_.rail_retry_ms});
+                            options_.handshake_timeout_ms, options_.rail_retry_ms,
+                            options_.max_message_bytes},
+      options_.max_handshakes);
   listen();
 }
 
@@ -66,6 +70,9 @@ void KvMessengerCore::check_options() const {
                       options_.lost_after_ms, options_.heartbeat_ms));
   require(options_.rail_retry_ms > 0, "rail_retry_ms is 0: set it to 1 or more");
   require(options_.handshake_timeout_ms > 0, "handshake_timeout_ms is 0: set it to 1 or more");
+  require(options_.max_handshakes > 0, "max_handshakes is 0: set it to 1 or more");
+  require(options_.max_connections_per_second > 0,
+          "max_connections_per_second is 0: set it to 1 or more");
   require(options_.max_message_bytes >= kMinMessageBytesOption,
           fmt::format("max_message_bytes is {}: set it to {} or more", options_.max_message_bytes,
                       kMinMessageBytesOption));
@@ -78,9 +85,10 @@ void KvMessengerCore::check_options() const {
 void KvMessengerCore::listen() {
   if (options_.listen.empty()) return;
   const HostPort where = parse_host_port(options_.listen);
-  require(options_.listen_beyond_loopback || ControlLoop::is_loopback(where.host),
+  require(options_.key || options_.listen_beyond_loopback || ControlLoop::is_loopback(where.host),
           fmt::format("listen is {}, which others than this host may reach, and the control stream "
-                      "is not encrypted: set listen_beyond_loopback if that is wanted",
+                      "is not encrypted without a key: set key, or listen_beyond_loopback if the "
+                      "network is trusted",
                       options_.listen));
   listen_address_ = loop_->listen(options_.listen, [this](std::shared_ptr<ControlStream> stream) {
     hub_->accept(std::move(stream));
@@ -129,6 +137,8 @@ std::string KvMessengerCore::describe() const {
   } else {
     text += fmt::format("listens on {}", listen_address_);
   }
+  text += options_.key ? "\ncontrol streams are authenticated and encrypted by a pre-shared key"
+                       : "\ncontrol streams are in clear: there is no pre-shared key";
   if (engine_) text += fmt::format("\n{}", engine_->describe());
   if (started_.load(std::memory_order_acquire)) {
     text += fmt::format("\n{}", to_text(identity_.layout));
@@ -160,6 +170,7 @@ MessengerStats KvMessengerCore::stats() const {
   stats.peers_attached = hub_->attached_count();
   stats.messages_ignored = hub_->ignored_count();
   stats.handshakes_refused = hub_->refused_count();
+  stats.strangers = hub_->strangers();
   stats.stray_signals = watcher_.stray_signals();
   stats.steps_failed = watcher_.steps_failed();
   if (engine_) stats.fabric = engine_->stats();

@@ -16,8 +16,8 @@ constexpr std::uint32_t kTendMs = 50;
 }  // namespace
 
 PeerHub::PeerHub(ControlLoop& loop, TransferEngine& engine, const Logger& log,
-                 const PeerSession::Settings& settings)
-    : loop_(loop), engine_(engine), log_(log), settings_(settings) {}
+                 const PeerSession::Settings& settings, std::uint32_t max_strangers)
+    : loop_(loop), engine_(engine), log_(log), settings_(settings), max_strangers_(max_strangers) {}
 
 void PeerHub::start(const NodeIdentity& self, PeerListener& listener) {
   self_ = &self;
@@ -27,11 +27,40 @@ void PeerHub::start(const NodeIdentity& self, PeerListener& listener) {
 
 void PeerHub::accept(std::shared_ptr<ControlStream> stream) {
   if (closing_) return;
+  make_room();
   if (self_ == nullptr) {
     early_.push_back(std::move(stream));
     return;
   }
-  open(std::move(stream)).start(*self_, Handshake::Side::kAcceptor);
+  PeerSession& session = open(std::move(stream));
+  strangers_.push_back(&session);
+  session.start(*self_, Handshake::Side::kAcceptor);
+}
+
+// A peer that means well is through in a few round trips. So the oldest is the one to go: were the
+// new ones to wait instead, silent connections would lock everybody out for handshake_timeout_ms.
+void PeerHub::make_room() {
+  if (std::max(strangers_.size(), early_.size()) < max_strangers_) return;
+  const Status reason(ErrorCode::kLimit,
+                      fmt::format("it had not proved itself when {} others had come after it "
+                                  "(max_handshakes)",
+                                  max_strangers_));
+  if (strangers_.size() >= max_strangers_) {
+    PeerSession* const oldest = strangers_.front();
+    oldest->leave(reason);
+  }
+  if (early_.size() >= max_strangers_) {
+    refuse_stranger(StrangerKind::kMadeRoom, early_.front()->remote_address(), reason.text());
+    early_.erase(early_.begin());
+  }
+}
+
+void PeerHub::refuse_stranger(StrangerKind kind, std::string_view who, std::string_view why) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  // Anybody can come as often as they like: their lines must not fill the disk or hide others.
+  if (!refused_strangers_.count(kind)) return;
+  log_.warning("no introduction with {}: {} (others of this kind, \"{}\", are only counted)", who,
+               why, to_string(kind));
 }
 
 PeerSession& PeerHub::open(std::shared_ptr<ControlStream> stream) {
@@ -110,7 +139,10 @@ void PeerHub::session_attached(PeerSession& session) {
 }
 
 void PeerHub::session_refused(PeerSession& session, const Status& reason) {
-  if (!closing_) {
+  std::erase(strangers_, &session);
+  if (!closing_ && session.is_stranger()) {
+    refuse_stranger(kind_of(session.frame_fault(), reason.code()), session.label(), reason.text());
+  } else if (!closing_) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     log_.warning("no introduction with {}: {}", session.label(), reason.text());
   }

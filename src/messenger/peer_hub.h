@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "kvrail/transfer_engine.h"
 #include "messenger/peer_messages.h"
 #include "messenger/peer_session.h"
+#include "messenger/strangers.h"
 #include "wire/control_loop.h"
 
 namespace kvrail {
@@ -40,8 +42,9 @@ class PeerListener {
 // Threads: connect() and the counts by any; everything else by the messenger's.
 class PeerHub final : public PeerMessages, private SessionOwner {
  public:
+  // At most `max_strangers` (at least 1) that have not proved themselves are kept at once.
   PeerHub(ControlLoop& loop, TransferEngine& engine, const Logger& log,
-          const PeerSession::Settings& settings);
+          const PeerSession::Settings& settings, std::uint32_t max_strangers);
 
   // Streams that were accepted before wait until then. Both must outlive the hub.
   void start(const NodeIdentity& self, PeerListener& listener);
@@ -63,6 +66,7 @@ class PeerHub final : public PeerMessages, private SessionOwner {
     return links_replaced_.load(std::memory_order_relaxed);
   }
   std::uint64_t refused_count() const { return refused_.load(std::memory_order_relaxed); }
+  StrangerStats strangers() const { return refused_strangers_.stats(); }
   std::uint64_t ignored_count() const { return ignored_.load(std::memory_order_relaxed); }
 
  private:
@@ -77,6 +81,7 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   };
 
   void session_attached(PeerSession& session) override;
+  void session_accepted(PeerSession& session) override { std::erase(strangers_, &session); }
   void session_refused(PeerSession& session, const Status& reason) override;
   void session_message(PeerSession& session, Message message) override;
   void session_links_lost(PeerSession& session, const Status& reason) override;
@@ -95,17 +100,21 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   std::shared_ptr<Connecting> connecting_of(const PeerSession& session) const;
   PeerSession& open(std::shared_ptr<ControlStream> stream);
   PeerSession* find(PeerId peer) const;
+  void make_room();
+  void refuse_stranger(StrangerKind kind, std::string_view who, std::string_view why);
   void check_idle();
 
   ControlLoop& loop_;
   TransferEngine& engine_;
   const Logger& log_;
   const PeerSession::Settings settings_;
+  const std::uint32_t max_strangers_;
 
   // The messenger's thread only.
   const NodeIdentity* self_ = nullptr;
   PeerListener* listener_ = nullptr;
   std::vector<std::shared_ptr<ControlStream>> early_;  // accepted before start()
+  std::vector<PeerSession*> strangers_;  // have not proved themselves; the oldest first
   std::vector<std::shared_ptr<Connecting>> connecting_;
   std::unordered_map<const PeerSession*, std::shared_ptr<PeerSession>> sessions_;  // not over
   std::unordered_map<PeerId, PeerSession*> by_peer_;                               // attached
@@ -113,6 +122,7 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   std::optional<Status> closing_;
   std::optional<std::promise<void>> idle_;
 
+  Strangers refused_strangers_;
   std::atomic<std::uint64_t> attached_{0};
   std::atomic<std::uint64_t> links_replaced_{0};
   std::atomic<std::uint64_t> refused_{0};

@@ -12,6 +12,8 @@ namespace {
 
 // For last words; a peer that is alive takes them at once.
 constexpr std::uint32_t kLastWordsMs = 500;
+// Of a peer that has not proved itself: hellos, proofs, and a Goodbye that quotes two names.
+constexpr std::uint32_t kMaxStrangerBytes = 8u << 10;
 
 }  // namespace
 
@@ -35,6 +37,7 @@ void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
                              session->settings_.handshake_timeout_ms)));
     }
   });
+  stream_->set_max_message_bytes(kMaxStrangerBytes);
   stream_->start({[weak](Message message) {
                     if (const auto session = weak.lock()) session->on_message(std::move(message));
                   },
@@ -112,12 +115,24 @@ void PeerSession::on_message(Message message) {
 void PeerSession::introduce(const Message& message) {
   goodbye_taken_ = std::holds_alternative<GoodbyeMessage>(message);
   try {
-    if (const auto answer = handshake_->take(message)) stream_->send(*answer);
+    answer(handshake_->take(message));
     if (handshake_->peer()) attach();
   } catch (const Error& error) {
     if (handshake_->last_words()) stream_->send(*handshake_->last_words());
     leave(Status(error.code(), error.what()));
   }
+}
+
+void PeerSession::answer(const std::vector<Message>& answers) {
+  // HelloAck is the last message in clear, in either direction.
+  const auto keys = handshake_->take_keys();
+  if (keys && side_ == Handshake::Side::kInitiator) stream_->encrypt(*keys);
+  for (const Message& message : answers) stream_->send(message);
+  if (keys && side_ == Handshake::Side::kAcceptor) stream_->encrypt(*keys);
+  if (accepted_ || !handshake_->is_accepted()) return;
+  accepted_ = true;
+  stream_->set_max_message_bytes(settings_.max_message_bytes);
+  owner_.session_accepted(*this);
 }
 
 void PeerSession::attach() {

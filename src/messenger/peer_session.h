@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kvrail/error.h"
 #include "kvrail/ids.h"
@@ -24,6 +25,8 @@ class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   virtual void session_attached(PeerSession& session) = 0;
+  // The peer has proved itself, and goes on to attach.
+  virtual void session_accepted(PeerSession& session) = 0;
   // Instead of session_attached: the introduction failed.
   virtual void session_refused(PeerSession& session, const Status& reason) = 0;
   // Of an attached peer, other than those about the session itself.
@@ -66,6 +69,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
     std::uint32_t lost_after_ms = 3000;
     std::uint32_t handshake_timeout_ms = 5000;
     std::uint32_t rail_retry_ms = 1000;
+    std::uint32_t max_message_bytes = 16u << 20;
   };
 
   PeerSession(const Settings& settings, ControlLoop& loop, TransferEngine& engine,
@@ -79,6 +83,11 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   }
   const std::string& label() const { return handshake_->label(); }
   bool is_attached() const { return state_ == State::kAttached; }
+  // It came here, and has not proved itself.
+  bool is_stranger() const {
+    return side_ == Handshake::Side::kAcceptor && !handshake_->is_accepted();
+  }
+  FrameFault frame_fault() const { return stream_->frame_fault(); }
 
   void send(const Message& message);
   // The attached peer cannot be trusted any more: it is lost, as by an error of its links.
@@ -103,6 +112,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   bool take_link_message(const Message& message);
   void on_rail_failed(std::uint32_t number, const RailFailure& failure);
   void introduce(const Message& message);
+  void answer(const std::vector<Message>& answers);
   void attach();
   bool keep_alive(const Message& message);
   void on_stream_lost(const Status& reason);
@@ -127,6 +137,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   std::optional<Handshake> handshake_;
   std::unique_ptr<LinkFailover> failover_;  // once attached
   Handshake::Side side_ = Handshake::Side::kInitiator;
+  bool accepted_ = false;  // the owner was told
 
   State state_ = State::kIntroducing;
   bool attached_ = false;       // has been

@@ -6,13 +6,16 @@
 #include <string>
 
 #include "kvrail/error.h"
+#include "wire/frame_fault.h"
 #include "wire/message.h"
+#include "wire/secret.h"
 
 namespace kvrail {
 
 class ControlLoop;
 
-// One TCP connection that carries Messages, each preceded by its length (32 bits, little endian).
+// One TCP connection that carries Messages, each preceded by its length (32 bits, little endian),
+// and encrypted from encrypt() on.
 //
 // Threads: all calls and all handlers on the ControlLoop's thread, except send_wake(), which any
 // thread may call and which does not wait.
@@ -23,7 +26,8 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   struct Handlers {
     std::function<void(Message message)> on_message;
     // Once: end of stream or an error (kPeerLost), a frame longer than allowed or a message that
-    // does not decode (kMalformed), or an on_message that threw (its code); the text says which.
+    // does not decode (kMalformed), one that does not open (kUnauthenticated), or an on_message
+    // that threw (its code); the text says which.
     // The stream is closed by then. Never after close(), never inside a call.
     std::function<void(const Status& reason)> on_lost;
   };
@@ -40,6 +44,12 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   // kLimit above max_message_bytes. Callers that take values from outside try encode() first.
   virtual void send(const Message& message) = 0;
 
+  // From now on, both ways: what is queued by later calls is sealed, and what was queued before is
+  // not; the frame whose on_message runs was the last to arrive in clear. Once.
+  virtual void encrypt(const StreamKeys& keys) = 0;
+  // Longer messages end the stream, from the next one on. At first the limit of the loop.
+  virtual void set_max_message_bytes(std::uint32_t max_message_bytes) = 0;
+
   // A Wake, from any thread; several that have not left yet are one.
   virtual void send_wake() = 0;
 
@@ -49,6 +59,9 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
 
   // "127.0.0.1:4600", as connected.
   virtual const std::string& remote_address() const = 0;
+
+  // Of a stream that was lost for what arrived on it; else kNone.
+  virtual FrameFault frame_fault() const = 0;
 
   // CLOCK_MONOTONIC nanoseconds of the last byte received and of the last message queued.
   virtual std::int64_t last_received_ns() const = 0;

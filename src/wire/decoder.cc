@@ -25,6 +25,8 @@ AuthScheme read_auth(FieldReader& reader, wire::Auth auth) {
   switch (auth) {
     case wire::Auth::none:
       return AuthScheme::kNone;
+    case wire::Auth::psk:
+      return AuthScheme::kPreSharedKey;
   }
   reader.fail(fmt::format("auth is {}, which is no known scheme", static_cast<int>(auth)));
 }
@@ -74,6 +76,7 @@ Message read(FieldReader& reader, const wire::Hello& m) {
   if (result.protocol_version == kProtocolVersion) {
     result.auth = read_auth(reader, m.auth());
     result.nonce = reader.blob(m.nonce(), "nonce", kMaxNonceBytes);
+    result.public_key = reader.blob(m.public_key(), "public_key", kMaxNonceBytes);
   }
   return result;
 }
@@ -87,13 +90,13 @@ Message read(FieldReader& reader, const wire::HelloAck& m) {
     result.auth = read_auth(reader, m.auth());
     result.nonce = reader.blob(m.nonce(), "nonce", kMaxNonceBytes);
     result.proof = reader.blob(m.proof(), "proof", kMaxNonceBytes);
+    result.public_key = reader.blob(m.public_key(), "public_key", kMaxNonceBytes);
   }
   return result;
 }
 
 Message read(FieldReader& reader, const wire::Attach& m) {
   return AttachMessage{
-      .proof = reader.blob(m.proof(), "proof", kMaxNonceBytes),
       .layout = read_layout(reader, m.layout()),
       .regions = read_regions(reader, m.regions()),
       .prefills = m.prefills(),
@@ -207,6 +210,10 @@ Message read(FieldReader& reader, const wire::Relinked& m) {
       .fabric_confirm = reader.blob(m.fabric_confirm(), "fabric_confirm", kMaxFabricBytes)};
 }
 
+Message read(FieldReader& reader, const wire::Proof& m) {
+  return ProofMessage{.proof = reader.blob(m.proof(), "proof", kMaxNonceBytes)};
+}
+
 Message read(FieldReader&, const wire::LinksClosed& m) {
   return LinksClosedMessage{.links = m.links()};
 }
@@ -261,6 +268,8 @@ Message read_envelope(const wire::Envelope& envelope, std::size_t size) {
       return read_body<wire::Relinked>(envelope, size);
     case wire::Body::LinksClosed:
       return read_body<wire::LinksClosed>(envelope, size);
+    case wire::Body::Proof:
+      return read_body<wire::Proof>(envelope, size);
     case wire::Body::NONE:
       break;
   }

@@ -28,25 +28,26 @@ class BodyWriter {
   Offset<void> operator()(const HelloMessage& m) {
     const auto name = builder_.CreateString(m.node_name);
     const auto nonce = blob(m.nonce);
+    const auto public_key = blob(m.public_key);
     return wire::CreateHello(builder_, m.protocol_version, name, m.incarnation, to_wire(m.auth),
-                             nonce)
+                             nonce, public_key)
         .Union();
   }
   Offset<void> operator()(const HelloAckMessage& m) {
     const auto name = builder_.CreateString(m.node_name);
     const auto nonce = blob(m.nonce);
     const auto proof = blob(m.proof);
+    const auto public_key = blob(m.public_key);
     return wire::CreateHelloAck(builder_, m.protocol_version, name, m.incarnation, to_wire(m.auth),
-                                nonce, proof)
+                                nonce, proof, public_key)
         .Union();
   }
   Offset<void> operator()(const AttachMessage& m) {
-    const auto proof = blob(m.proof);
     const auto layout = write_layout(builder_, m.layout);
     const auto regions = region_vector(m.regions);
     const auto offer = blob(m.fabric_offer);
-    return wire::CreateAttach(builder_, proof, layout, regions, m.prefills, m.decodes,
-                              m.lost_after_ms, offer)
+    return wire::CreateAttach(builder_, layout, regions, m.prefills, m.decodes, m.lost_after_ms,
+                              offer)
         .Union();
   }
   Offset<void> operator()(const AttachAckMessage& m) {
@@ -97,6 +98,9 @@ class BodyWriter {
     return wire::CreateHeartbeat(builder_, m.remaining_ms).Union();
   }
   Offset<void> operator()(const WakeMessage&) { return wire::CreateWake(builder_).Union(); }
+  Offset<void> operator()(const ProofMessage& m) {
+    return wire::CreateProof(builder_, blob(m.proof)).Union();
+  }
   Offset<void> operator()(const GoodbyeMessage& m) {
     return wire::CreateGoodbye(builder_, to_wire(m.code), reason(m.reason)).Union();
   }

@@ -25,17 +25,24 @@ std::uint32_t get_frame_length(const std::byte* header) {
   return length;
 }
 
-// What speaks like this, for people who connected something else to the port; may be empty.
-std::string_view guess(std::string_view bytes) {
+// What speaks like this, and how to say so to people who connected something else to the port.
+struct Guess {
+  FrameFault fault = FrameFault::kGarbage;
+  std::string_view text;
+};
+
+Guess guess(std::string_view bytes) {
   constexpr std::array<std::string_view, 9> kHttp = {"GET ", "POST", "HEAD", "PUT ", "DELE",
                                                      "OPTI", "PATC", "CONN", "PRI "};
   for (const std::string_view method : kHttp) {
-    if (bytes.starts_with(method)) return "; it looks like an HTTP request";
+    if (bytes.starts_with(method)) return {FrameFault::kHttp, "; it looks like an HTTP request"};
   }
-  if (bytes.starts_with("HTTP")) return "; it looks like an HTTP server's answer";
-  if (bytes.starts_with("\x16\x03")) return "; it looks like a TLS handshake";
-  if (bytes.starts_with("SSH-")) return "; it looks like SSH";
-  return "";
+  if (bytes.starts_with("HTTP")) {
+    return {FrameFault::kHttp, "; it looks like an HTTP server's answer"};
+  }
+  if (bytes.starts_with("\x16\x03")) return {FrameFault::kTls, "; it looks like a TLS handshake"};
+  if (bytes.starts_with("SSH-")) return {FrameFault::kSsh, "; it looks like SSH"};
+  return {};
 }
 
 }  // namespace
@@ -75,32 +82,54 @@ void FrameReader::grow(std::size_t capacity) {
 std::optional<std::span<const std::byte>> FrameReader::next() {
   const std::size_t available = end_ - begin_;
   if (available < kFrameHeaderBytes) return std::nullopt;
-  const std::byte* const frame = buffer_.get() + begin_;
+  std::byte* const frame = buffer_.get() + begin_;
+  std::byte* const message = frame + kFrameHeaderBytes;
   const std::uint32_t length = get_frame_length(frame);
-  if (length < kMinMessageBytes || length > max_message_bytes_) fail(length);
+  const std::size_t tag_bytes = cipher_ ? FrameCipher::kTagBytes : 0;
+  if (length < kMinMessageBytes + tag_bytes || length > max_message_bytes_ + tag_bytes) {
+    fail(length);
+  }
 
   // Most of what is no message of ours has a length that would be waited for in vain.
-  const std::byte* const message = frame + kFrameHeaderBytes;
-  if (available >= kFrameHeaderBytes + kMinMessageBytes &&
+  if (!cipher_ && available >= kFrameHeaderBytes + kMinMessageBytes &&
       std::memcmp(message + kIdentifierOffset, kMessageIdentifier.data(),
                   kMessageIdentifier.size()) != 0) {
     fail(length);
   }
   if (available - kFrameHeaderBytes < length) return std::nullopt;
   begin_ += kFrameHeaderBytes + length;
-  return std::span(message, length);
+  if (cipher_ && !cipher_->open({frame, kFrameHeaderBytes + length})) fail_to_open();
+  return std::span<const std::byte>(message, length - tag_bytes);
 }
 
 void FrameReader::fail(std::uint32_t length) const {
   const std::string_view bytes(reinterpret_cast<const char*>(buffer_.get() + begin_),
                                end_ - begin_);
-  if (length >= kMinMessageBytes && length <= max_message_bytes_) {
-    throw Error(ErrorCode::kMalformed,
-                fmt::format("bytes that begin like no control message{}", guess(bytes)));
+  const std::size_t tag_bytes = cipher_ ? FrameCipher::kTagBytes : 0;
+  Guess found = guess(bytes);
+  if (length >= kMinMessageBytes + tag_bytes && length <= max_message_bytes_ + tag_bytes) {
+    throw FrameError(ErrorCode::kMalformed, found.fault,
+                     fmt::format("bytes that begin like no control message{}", found.text));
   }
-  throw Error(ErrorCode::kMalformed,
-              fmt::format("a frame of {} bytes, where {} to {} are allowed{}", length,
-                          kMinMessageBytes, max_message_bytes_, guess(bytes)));
+  if (found.fault == FrameFault::kGarbage && length == 0) found.fault = FrameFault::kZeroLength;
+  if (found.fault == FrameFault::kGarbage && length > max_message_bytes_) {
+    found.fault = FrameFault::kHugeLength;
+  }
+  throw FrameError(
+      ErrorCode::kMalformed, found.fault,
+      fmt::format("a frame of {} bytes, where {} to {} are allowed{}", length,
+                  kMinMessageBytes + tag_bytes, max_message_bytes_ + tag_bytes, found.text));
+}
+
+void FrameReader::fail_to_open() const {
+  // Whoever has the key begins well.
+  const std::string_view text =
+      cipher_->count() == 0
+          ? "a first frame that is not sealed with the key of this stream: the two nodes have "
+            "different pre-shared keys, or somebody is between them; give both the same key"
+          : "a frame that is not the one that is due: it was changed, repeated or left out on the "
+            "way";
+  throw FrameError(ErrorCode::kUnauthenticated, FrameFault::kNotSealed, std::string(text));
 }
 
 }  // namespace kvrail

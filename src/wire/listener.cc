@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "wire/network.h"
 #include "wire/tcp_stream.h"
 
@@ -51,7 +52,8 @@ Listener::Listener(std::shared_ptr<LoopCore> core, const tcp::endpoint& endpoint
                    ControlLoop::AcceptHandler on_accept)
     : core_(std::move(core)),
       acceptor_(core_->io()),
-      retry_timer_(core_->io()),
+      timer_(core_->io()),
+      accepts_(core_->limits().max_accepts_per_second, core_->limits().max_accepts_per_second / 4),
       on_accept_(std::move(on_accept)) {
   asio::error_code error;
   acceptor_.open(endpoint.protocol(), error);
@@ -72,6 +74,9 @@ void Listener::start() {
 }
 
 void Listener::accept() {
+  // Refusing instead would cost as much as accepting, and would hit those that we wait for.
+  const std::int64_t wait_ns = accepts_.take(now_ns());
+  if (wait_ns > 0) return accept_after(std::chrono::nanoseconds(wait_ns));
   acceptor_.async_accept(
       [self = shared_from_this()](const asio::error_code& error, tcp::socket socket) {
         self->on_accepted(error, std::move(socket));
@@ -94,8 +99,12 @@ void Listener::retry_later(const asio::error_code& error) {
                    fmt::format("connections to {} wait, since none can be accepted: {}; {}",
                                address_, error.message(), kExhaustionRemedy)});
   }
-  retry_timer_.expires_after(kRetryDelay);
-  retry_timer_.async_wait([self = shared_from_this()](const asio::error_code&) {
+  accept_after(kRetryDelay);
+}
+
+void Listener::accept_after(std::chrono::nanoseconds delay) {
+  timer_.expires_after(delay);
+  timer_.async_wait([self = shared_from_this()](const asio::error_code&) {
     if (!self->stopped_) self->accept();
   });
 }
@@ -105,7 +114,7 @@ void Listener::shut_down() {
   core_->remove(*this);
   asio::error_code ignored;
   acceptor_.close(ignored);
-  retry_timer_.cancel();
+  timer_.cancel();
 }
 
 }  // namespace kvrail

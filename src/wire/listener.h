@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "wire/loop_core.h"
+#include "wire/token_bucket.h"
 
 namespace kvrail {
 
@@ -26,10 +28,12 @@ class Listener final : public LoopMember, public std::enable_shared_from_this<Li
   void accept();
   void on_accepted(const asio::error_code& error, asio::ip::tcp::socket socket);
   void retry_later(const asio::error_code& error);
+  void accept_after(std::chrono::nanoseconds delay);
 
   const std::shared_ptr<LoopCore> core_;
   asio::ip::tcp::acceptor acceptor_;
-  asio::steady_timer retry_timer_;
+  asio::steady_timer timer_;  // while nothing is being accepted
+  TokenBucket accepts_;
   ControlLoop::AcceptHandler on_accept_;
   std::string address_;
   bool stopped_ = false;

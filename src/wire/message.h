@@ -22,9 +22,12 @@ namespace kvrail {
 // Requests are named by the decode node's RequestId value ("wire id"): unique within one control
 // stream, which is one incarnation of both nodes.
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
-enum class AuthScheme : std::uint8_t { kNone = 0 };
+enum class AuthScheme : std::uint8_t {
+  kNone = 0,
+  kPreSharedKey = 1,
+};
 
 // Initiator's first message, in clear.
 struct HelloMessage {
@@ -32,11 +35,14 @@ struct HelloMessage {
   std::string node_name;
   std::uint64_t incarnation = 0;  // random per messenger: another life of the same node differs
   AuthScheme auth = AuthScheme::kNone;
+  // With a pre-shared key; KeyExchange knows what they are. Else empty.
   std::vector<std::byte> nonce;
+  std::vector<std::byte> public_key;
 
   bool operator==(const HelloMessage&) const = default;
 };
-// Acceptor's answer, in clear; `proof` is over both nonces.
+// Acceptor's answer, in clear; `proof` is over both hellos. With a pre-shared key all that follows
+// is encrypted, in both directions.
 struct HelloAckMessage {
   std::uint32_t protocol_version = kProtocolVersion;
   std::string node_name;
@@ -44,6 +50,7 @@ struct HelloAckMessage {
   AuthScheme auth = AuthScheme::kNone;
   std::vector<std::byte> nonce;
   std::vector<std::byte> proof;
+  std::vector<std::byte> public_key;
 
   bool operator==(const HelloAckMessage&) const = default;
 };
@@ -56,9 +63,9 @@ struct RegionEntry {
   bool operator==(const RegionEntry&) const = default;
 };
 
-// Initiator, after HelloAck: what it holds. Told only after the proofs (when there is a key).
+// Initiator, after HelloAck and its Proof: what it holds. Told only after the acceptor's proof
+// (when there is a key).
 struct AttachMessage {
-  std::vector<std::byte> proof;
   KvLayout layout;
   std::vector<RegionEntry> regions;
   bool prefills = false;            // has a PrefillScheduler
@@ -168,6 +175,13 @@ struct HeartbeatMessage {
 struct WakeMessage {
   bool operator==(const WakeMessage&) const = default;
 };
+// Initiator, with a pre-shared key: the first message that is encrypted. Small, so that nobody
+// sends large messages before it.
+struct ProofMessage {
+  std::vector<std::byte> proof;
+
+  bool operator==(const ProofMessage&) const = default;
+};
 // Orderly end: the sender has closed its links for this peer.
 struct GoodbyeMessage {
   ErrorCode code = ErrorCode::kShutDown;
@@ -221,7 +235,7 @@ using Message =
                  PrefillRequestMessage, PrefillRejectMessage, CancelMessage, CancelAckMessage,
                  FailedMessage, ReceivedMessage, RestartMessage, HeartbeatMessage, WakeMessage,
                  GoodbyeMessage, RailFailedMessage, RelinkMessage, RelinkAckMessage,
-                 RelinkedMessage, LinksClosedMessage>;
+                 RelinkedMessage, LinksClosedMessage, ProofMessage>;
 
 // "PrefillRequest", for logs.
 std::string_view name_of(const Message& message);

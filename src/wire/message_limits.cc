@@ -127,21 +127,26 @@ std::string attachment_fault(const Attachment& m) {
   return fault;
 }
 
+std::string public_key_fault(const std::vector<std::byte>& public_key) {
+  return size_fault("public_key", public_key.size(), kMaxNonceBytes, "bytes");
+}
+
 struct FaultFinder {
   std::string operator()(const HelloMessage& m) const {
     std::string fault = name_fault("node_name", m.node_name);
     if (fault.empty()) fault = size_fault("nonce", m.nonce.size(), kMaxNonceBytes, "bytes");
+    if (fault.empty()) fault = public_key_fault(m.public_key);
     return fault;
   }
   std::string operator()(const HelloAckMessage& m) const {
     std::string fault = name_fault("node_name", m.node_name);
     if (fault.empty()) fault = size_fault("nonce", m.nonce.size(), kMaxNonceBytes, "bytes");
     if (fault.empty()) fault = size_fault("proof", m.proof.size(), kMaxNonceBytes, "bytes");
+    if (fault.empty()) fault = public_key_fault(m.public_key);
     return fault;
   }
   std::string operator()(const AttachMessage& m) const {
-    std::string fault = size_fault("proof", m.proof.size(), kMaxNonceBytes, "bytes");
-    if (fault.empty()) fault = attachment_fault(m);
+    std::string fault = attachment_fault(m);
     if (fault.empty()) {
       fault = size_fault("fabric_offer", m.fabric_offer.size(), kMaxFabricBytes, "bytes");
     }
@@ -208,6 +213,9 @@ struct FaultFinder {
     return size_fault("fabric_confirm", m.fabric_confirm.size(), kMaxFabricBytes, "bytes");
   }
   std::string operator()(const LinksClosedMessage&) const { return {}; }
+  std::string operator()(const ProofMessage& m) const {
+    return size_fault("proof", m.proof.size(), kMaxNonceBytes, "bytes");
+  }
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace kvrail {
 inline constexpr std::size_t kMaxNameBytes = 1024;  // nodes, models, groups, tensors
 inline constexpr std::size_t kMaxExternalIdBytes = 4096;
 inline constexpr std::size_t kMaxReasonBytes = 64u << 10;  // longer reasons are cut when written
-inline constexpr std::size_t kMaxNonceBytes = 256;         // nonces and proofs
+inline constexpr std::size_t kMaxNonceBytes = 256;         // nonces, proofs and public keys
 inline constexpr std::size_t kMaxFabricBytes = 64u << 20;  // offers, answers, confirmations
 inline constexpr std::size_t kMaxDescriptorBytes = 16u << 10;
 inline constexpr std::size_t kMaxPayloadBytes = 256u << 20;

@@ -118,6 +118,8 @@ Status TcpStream::deliver() {
       fault = core_->attempt(name, [&] { handlers_.on_message(std::move(message)); });
     }
   } catch (const Error& e) {
+    const auto* const frame_error = dynamic_cast<const FrameError*>(&e);
+    frame_fault_ = frame_error != nullptr ? frame_error->fault() : FrameFault::kGarbage;
     fault = {e.code(), fmt::format("{} sent {}", remote_address_, e.what())};
   }
   delivering_ = false;
@@ -156,7 +158,22 @@ void TcpStream::append(const Message& message) {
                     "({}); raise it on both nodes",
                     name_of(message), remote_address_, length, core_->limits().max_message_bytes));
   }
-  put_frame_length(queued_.data() + start, static_cast<std::uint32_t>(length));
+  finish_frame(start);
+}
+
+void TcpStream::finish_frame(std::size_t start) {
+  if (!cipher_) {
+    const std::size_t length = queued_.size() - start - kFrameHeaderBytes;
+    return put_frame_length(queued_.data() + start, static_cast<std::uint32_t>(length));
+  }
+  queued_.resize(queued_.size() + FrameCipher::kTagBytes);
+  cipher_->seal(std::span(queued_).subspan(start));
+}
+
+void TcpStream::encrypt(const StreamKeys& keys) {
+  assert(!cipher_);
+  cipher_.emplace(keys.send);
+  reader_.decrypt(keys.receive);
 }
 
 void TcpStream::send_wake() {
@@ -172,7 +189,9 @@ void TcpStream::send_wake() {
 void TcpStream::queue_wake() {
   if (state_ != State::kOpen) return;
   const auto& frame = core_->wake_frame();
+  const std::size_t start = queued_.size();
   queued_.insert(queued_.end(), frame.begin(), frame.end());
+  finish_frame(start);
   wake_queued_ = true;
   on_queued();
   flush();

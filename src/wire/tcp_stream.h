@@ -12,6 +12,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "wire/control_stream.h"
+#include "wire/frame_cipher.h"
 #include "wire/frame_reader.h"
 #include "wire/loop_core.h"
 
@@ -25,9 +26,14 @@ class TcpStream final : public ControlStream, private LoopMember {
 
   void start(Handlers handlers) override;
   void send(const Message& message) override;
+  void encrypt(const StreamKeys& keys) override;
+  void set_max_message_bytes(std::uint32_t max_message_bytes) override {
+    reader_.set_max_message_bytes(max_message_bytes);
+  }
   void send_wake() override;
   void close(std::uint32_t linger_ms) override;
   const std::string& remote_address() const override { return remote_address_; }
+  FrameFault frame_fault() const override { return frame_fault_; }
   std::int64_t last_received_ns() const override { return last_received_ns_; }
   std::int64_t last_sent_ns() const override { return last_sent_ns_; }
 
@@ -52,6 +58,8 @@ class TcpStream final : public ControlStream, private LoopMember {
   Status deliver();
 
   void append(const Message& message);
+  // Ends the frame that begins at `start` of queued_ and holds its message.
+  void finish_frame(std::size_t start);
   void queue_wake();
   void on_queued();
   void flush_soon();
@@ -79,7 +87,10 @@ class TcpStream final : public ControlStream, private LoopMember {
   bool delivering_ = false;  // handlers_ are in use
   std::optional<Status> lost_before_start_;
   FrameReader reader_;
+  FrameFault frame_fault_ = FrameFault::kNone;
 
+  // Frames are sealed when they are queued, in the order in which they leave.
+  std::optional<FrameCipher> cipher_;
   std::vector<std::byte> queued_;
   std::vector<std::byte> in_flight_;
   std::size_t written_ = 0;  // of in_flight_

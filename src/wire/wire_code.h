@@ -39,6 +39,8 @@ inline wire::Auth to_wire(AuthScheme scheme) {
   switch (scheme) {
     case AuthScheme::kNone:
       return wire::Auth::none;
+    case AuthScheme::kPreSharedKey:
+      return wire::Auth::psk;
   }
   return wire::Auth::none;
 }

@@ -37,6 +37,10 @@ class TextFile {
   }
   ~TextFile() { std::filesystem::remove(path_); }
   std::string path() const { return path_; }
+  void make_private() const {
+    using std::filesystem::perms;
+    std::filesystem::permissions(path_, perms::owner_read | perms::owner_write);
+  }
 
  private:
   std::filesystem::path path_;
@@ -63,6 +67,36 @@ TEST(BadInput, AddressInUse) {
 
 TEST(BadInput, AddressBeyondLoopback) {
   EXPECT_THAT(refusal({"--role", "prefill", "--listen", "0.0.0.0:0"}), HasSubstr("loopback"));
+}
+
+TEST(BadInput, KeyFiles) {
+  const std::string digits(64, 'a');
+  const TextFile readable("readable_key", digits);
+  EXPECT_THAT(refusal({"--role", "prefill", "--key-file", readable.path()}),
+              AllOf(HasSubstr(readable.path()), HasSubstr("chmod 600")));
+  const TextFile phrase("phrase_key", "open sesame");
+  phrase.make_private();
+  EXPECT_THAT(refusal({"--role", "prefill", "--key-file", phrase.path()}),
+              AllOf(HasSubstr(phrase.path()), HasSubstr("openssl rand -hex 32")));
+  EXPECT_THAT(refusal({"--role", "prefill", "--key-file", "/no/such/file"}),
+              HasSubstr("/no/such/file"));
+}
+
+TEST(BadInput, KeysThatDiffer) {
+  const TextFile one("one_key", std::string(64, '1'));
+  const TextFile two("two_key", std::string(64, '2'));
+  one.make_private();
+  two.make_private();
+  ExampleProcess prefill(with(
+      kSmall, {"--role", "prefill", "--json", "--listen", "0.0.0.0:0", "--key-file", one.path()}));
+  const auto listening = prefill.wait_for_event("listening");
+  ASSERT_TRUE(listening) << prefill.said();
+  std::string address = listening->at("address");
+  address = "127.0.0.1" + address.substr(address.rfind(':'));
+  EXPECT_THAT(refusal({"--role", "decode", "--connect", address, "--key-file", two.path()}),
+              HasSubstr("another pre-shared key"));
+  EXPECT_THAT(refusal({"--role", "decode", "--connect", address}),
+              HasSubstr("has a pre-shared key"));
 }
 
 TEST(BadInput, NobodyListens) {

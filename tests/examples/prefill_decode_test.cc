@@ -65,6 +65,16 @@ TEST(PrefillDecode, MovesTheCachesOfTensorParallelRanksOverSeveralRails) {
   run_to_end(with(kSmall, {"--provider", "shm", "--tp", "6", "--rails", "2"}));
 }
 
+TEST(PrefillDecode, ProvesAndEncryptsWithAKey) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "kvrail_key";
+  std::ofstream(path) << std::string(32, '5') << std::string(32, 'c') << "\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  const json summary =
+      run_to_end(with(kSmall, {"--key-file", path, "--decodes", "2", "--listen", "127.0.0.1:0"}));
+  std::filesystem::remove(path);
+  EXPECT_EQ(summary.at("requests"), 8);
+}
+
 TEST(PrefillDecode, LetsThePrefillNodeBeginFirst) {
   run_to_end(with(kSmall,
                   {"--prefill-first", "--prefills", "2", "--decodes", "2", "--memory-gib", "0.2"}));

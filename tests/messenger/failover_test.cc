@@ -17,6 +17,7 @@ class FailoverTest : public ::testing::TestWithParam<const char*> {
     options.messenger.fabric.device_groups.resize(1);
     options.messenger.fabric.device_groups[0].nics = {"scripted0", "scripted1"};
     options.messenger.rail_retry_ms = 100;
+    options.messenger.key = key_of(7);
   }
   RequestId bound_request(const std::string& name) {
     const auto bound = pair_.bind(name, source_, target_);

@@ -95,7 +95,7 @@ TEST(Handshake, AnotherVersionOfTheAcceptorIsQuoted) {
   const Error error = error_of([&] { node.messenger().connect(address); });
   acceptor.join();
   EXPECT_EQ(error.code(), ErrorCode::kVersionMismatch);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("d speaks version 3"), HasSubstr("future"),
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("d speaks version 4"), HasSubstr("future"),
                                   HasSubstr(address), HasSubstr("99")));
   EXPECT_EQ(node.messenger().stats().handshakes_refused, 1u);
 }
@@ -110,7 +110,7 @@ TEST(Handshake, AnotherVersionOfTheInitiatorIsTold) {
   EXPECT_EQ(raw.take<HelloAckMessage>().protocol_version, kProtocolVersion);
   const auto goodbye = raw.take<GoodbyeMessage>();
   EXPECT_EQ(goodbye.code, ErrorCode::kVersionMismatch);
-  EXPECT_THAT(goodbye.reason, AllOf(HasSubstr("version 3"), HasSubstr("99")));
+  EXPECT_THAT(goodbye.reason, AllOf(HasSubstr("version 4"), HasSubstr("99")));
   EXPECT_TRUE(raw.ended());
   EXPECT_FALSE(node.has<PeerAttachedEvent>());
 }

@@ -11,6 +11,7 @@
 
 #include "support/kv_node.h"
 #include "support/process_deadline.h"
+#include "wire/sealed_frames.h"
 
 namespace kvrail {
 
@@ -96,11 +97,13 @@ struct PairShape {
   PageOrder order = PageOrder::kHnd;
   std::uint32_t ranks = 1;
   std::uint16_t device_groups = 1;
+  bool has_key = false;
 
   void operator()(KvNodeOptions& options) const {
     options.cache.order = order;
     options.cache.tensor_parallel = ranks;
     options.device_groups = device_groups;
+    if (has_key) options.messenger.key = key_of(7);
   }
 };
 
@@ -113,7 +116,9 @@ inline std::vector<PairShape> pair_shapes() {
           {"shm", "shm"},
           {"tcp_nhd", "tcp", PageOrder::kNhd},
           {"tcp_two_ranks", "tcp", PageOrder::kHnd, 2, 2},
-          {"shm_two_ranks", "shm", PageOrder::kNhd, 2, 2}};
+          {"shm_two_ranks", "shm", PageOrder::kNhd, 2, 2},
+          {"tcp_key", "tcp", PageOrder::kHnd, 1, 1, true},
+          {"shm_key", "shm", PageOrder::kHnd, 1, 1, true}};
 }
 
 }  // namespace kvrail

@@ -27,6 +27,7 @@ KvNodeOptions options(const std::string& provider, bool prefills) {
   options.cache.model.head_size = 128;
   options.cache.page_tokens = kPageTokens;
   options.cache.page_count = kPages;
+  options.messenger.key = key_of(7);
   options.messenger.heartbeat_ms = 50;
   options.messenger.lost_after_ms = kSanitized ? 2000 : 500;
   return options;

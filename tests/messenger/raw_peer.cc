@@ -10,7 +10,8 @@
 
 namespace kvrail {
 
-RawPeer::RawPeer() {
+RawPeer::RawPeer(std::optional<PreSharedKey> key) {
+  if (key) exchange_.emplace(*key);
   const KvCacheOptions cache = KvNodeOptions().cache;
   TransferEngineOptions options;
   options.provider = "tcp";
@@ -85,7 +86,16 @@ HelloMessage RawPeer::hello() const {
   HelloMessage hello;
   hello.node_name = "raw";
   hello.incarnation = 17;
+  if (exchange_) {
+    hello.auth = AuthScheme::kPreSharedKey;
+    hello.nonce = exchange_->nonce();
+    hello.public_key = exchange_->public_key();
+  }
   return hello;
+}
+
+void RawPeer::encrypt(const SessionSecrets& secrets) {
+  run([&] { stream_->encrypt({.send = secrets.to_acceptor, .receive = secrets.to_initiator}); });
 }
 
 AttachMessage RawPeer::attach(bool prefills, bool decodes) const {
@@ -101,7 +111,12 @@ AttachMessage RawPeer::attach(bool prefills, bool decodes) const {
 
 void RawPeer::introduce(bool prefills, bool decodes, std::uint32_t lost_after_ms) {
   send(hello());
-  take<HelloAckMessage>();
+  const auto ack = take<HelloAckMessage>();
+  if (exchange_) {
+    const SessionSecrets secrets = agree(ack);
+    encrypt(secrets);
+    send(ProofMessage{secrets.initiator_proof});
+  }
   AttachMessage message = attach(prefills, decodes);
   message.lost_after_ms = lost_after_ms;
   send(message);

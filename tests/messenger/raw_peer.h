@@ -12,6 +12,7 @@
 #include "kvrail/kv_layout.h"
 #include "kvrail/transfer_engine.h"
 #include "wire/control_loop.h"
+#include "wire/key_exchange.h"
 #include "wire/message.h"
 
 namespace kvrail {
@@ -23,7 +24,7 @@ namespace kvrail {
 class RawPeer {
  public:
   // Its layout is that of a default KvNode.
-  RawPeer();
+  explicit RawPeer(std::optional<PreSharedKey> key = {});
   ~RawPeer();
 
   // Connects; nothing is said yet.
@@ -36,6 +37,9 @@ class RawPeer {
   void introduce(bool prefills, bool decodes, std::uint32_t lost_after_ms = 60'000);
   // Or step by step.
   HelloMessage hello() const;
+  // With a key: what follows from the two hellos; and both directions are encrypted from now on.
+  SessionSecrets agree(const HelloAckMessage& ack) const { return exchange_->agree(hello(), ack); }
+  void encrypt(const SessionSecrets& secrets);
   AttachMessage attach(bool prefills, bool decodes) const;
 
   // A request for nine tokens on pages 1 and 2, with a counter of its own. After introduce().
@@ -62,6 +66,7 @@ class RawPeer {
   void run(const std::function<void()>& work);
   void use(std::shared_ptr<ControlStream> stream);
 
+  std::optional<KeyExchange> exchange_;
   std::vector<std::byte> memory_;
   std::unique_ptr<TransferEngine> engine_;
   MemoryRegion region_;

@@ -177,8 +177,7 @@ TEST(DecodeFaultTest, EnumsOutOfRange) {
           wire::CreateCacheGroup(b, group_name, kind, 1, 1, 0, 1, 1, tensor_vector, layers)};
       const auto model = b.CreateString("m");
       const auto layout = wire::CreateLayout(b, model, 1, b.CreateVector(groups));
-      const auto proof = b.CreateVector(std::vector<uint8_t>{});
-      return wire::CreateAttach(b, proof, layout).Union();
+      return wire::CreateAttach(b, layout).Union();
     });
   };
   EXPECT_THAT(decode_fault(attach(wire::Kind::tokens, static_cast<wire::Order>(2))),
@@ -209,12 +208,10 @@ TEST(DecodeFaultTest, FieldsThatAreMissing) {
                                    return wire::CreateHello(b, kProtocolVersion, name).Union();
                                  })),
               HasSubstr("Hello message: nonce is missing"));
-  EXPECT_THAT(decode_fault(craft(wire::Body::Attach,
-                                 [](FlatBufferBuilder& b) {
-                                   const auto proof = b.CreateVector(std::vector<uint8_t>{});
-                                   return wire::CreateAttach(b, proof).Union();
-                                 })),
-              HasSubstr("Attach message: layout is missing"));
+  EXPECT_THAT(
+      decode_fault(craft(wire::Body::Attach,
+                         [](FlatBufferBuilder& b) { return wire::CreateAttach(b).Union(); })),
+      HasSubstr("Attach message: layout is missing"));
   EXPECT_THAT(decode_fault(craft(wire::Body::PrefillRequest,
                                  [](FlatBufferBuilder& b) {
                                    const auto id = b.CreateString("id");
@@ -276,7 +273,8 @@ TEST(OtherVersionTest, HelloStaysReadable) {
                           .node_name = "node of the future",
                           .incarnation = 7,
                           .auth = AuthScheme::kNone,
-                          .nonce = {std::byte{1}}};
+                          .nonce = {std::byte{1}},
+                          .public_key = {}};
   auto message = std::get<HelloMessage>(decode(encode(ours)));
   EXPECT_EQ(message.protocol_version, 99u);
   EXPECT_EQ(message.node_name, "node of the future");

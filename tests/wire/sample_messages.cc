@@ -34,6 +34,10 @@ std::string name(Random& random) {
   return result;
 }
 
+AuthScheme auth(Random& random) {
+  return random() % 2 == 0 ? AuthScheme::kNone : AuthScheme::kPreSharedKey;
+}
+
 ErrorCode code(Random& random) {
   return static_cast<ErrorCode>(pick(random, static_cast<int>(ErrorCode::kInvalidArgument),
                                      static_cast<int>(ErrorCode::kPreempted)));
@@ -158,15 +162,18 @@ Message sample_message(std::size_t kind, Random& random) {
     case 0:
       return HelloMessage{.node_name = name(random),
                           .incarnation = random(),
-                          .nonce = bytes(random, kMaxNonceBytes)};
+                          .auth = auth(random),
+                          .nonce = bytes(random, kMaxNonceBytes),
+                          .public_key = bytes(random, 32)};
     case 1:
       return HelloAckMessage{.node_name = name(random),
                              .incarnation = random(),
+                             .auth = auth(random),
                              .nonce = bytes(random, 32),
-                             .proof = bytes(random, kMaxNonceBytes)};
+                             .proof = bytes(random, kMaxNonceBytes),
+                             .public_key = bytes(random, kMaxNonceBytes)};
     case 2:
-      return AttachMessage{.proof = bytes(random, 64),
-                           .layout = sample_layout(random),
+      return AttachMessage{.layout = sample_layout(random),
                            .regions = regions(random),
                            .prefills = random() % 2 == 0,
                            .decodes = random() % 2 == 0,
@@ -223,8 +230,10 @@ Message sample_message(std::size_t kind, Random& random) {
       return RelinkAckMessage{.links = any32(random), .fabric_answer = bytes(random, 100)};
     case 18:
       return RelinkedMessage{.links = any32(random), .fabric_confirm = bytes(random, 100)};
-    default:
+    case 19:
       return LinksClosedMessage{.links = any32(random)};
+    default:
+      return ProofMessage{.proof = bytes(random, kMaxNonceBytes)};
   }
 }
 
