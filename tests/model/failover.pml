@@ -70,7 +70,7 @@ bool rejected[REQUESTS];
 bool given_up[REQUESTS];
 byte remote_closed;   /* links that the decode node has closed, as told, as bits */
 
-hidden byte a, b, n, j, u;
+hidden byte a, b, n, j;
 
 #define STARTED (d_state[0] != unasked)
 #define COUNTS(r) (d_state[r] == receiving || d_state[r] == cancelling || d_state[r] == draining)
@@ -187,7 +187,7 @@ init {
   byte r, l;
   atomic {
     if
-    :: CASE == 0 || CASE == 1 -> failures = 2; units = 1
+    :: CASE == 0 || CASE == 1 -> failures = 2; units = 1 /* more would take too long */
     :: CASE == 0 || CASE == 2 -> failures = 1; second = true
     :: CASE == 0 || CASE == 3 -> failures = 1; preempts = 1
     :: CASE == 0 || CASE == 4 -> failures = 1; losses = 1

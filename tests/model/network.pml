@@ -10,7 +10,7 @@
  * the write is posted, or soon after (tcp), and a completion says nothing of the target.
  */
 #ifndef CASE
-#define CASE 0 /* every case of what may go wrong, one after the other */
+#define CASE 0 /* what may go wrong: one case of init, or all of them, one after the other */
 #endif
 #define REQUESTS 2
 #define PAGES 2
@@ -43,12 +43,10 @@ hidden byte posted_final;  /* no more units arrive than the prefill node says to
 hidden byte peer_kept;     /* a rail that fails while others are left does not cost the peer */
 #define HOLD(property, condition) property = (condition); assert(property)
 
+/* With STEPS_ONLY nothing is asserted of the end. */
+
 /* Variables of one step: nothing is left in them between steps. */
 hidden byte i;
-
-
-
-
 hidden mtype m;
 
 #define COMPLETES(r, l, u) (outstanding[OF(r, l)] & (1 << u) && !(target_reads && FLIES(r, l, u)))

@@ -35,12 +35,12 @@ bool d_closed[SESSIONS]; /* the decode node's links are closed, and the other no
 bool p_closed[SESSIONS];
 bool broken[SESSIONS];   /* the stream says nothing more */
 
-/* How much of what may happen, one kind in each run. */
+/* How often it may still happen; one kind in each run. */
 byte faults;       /* a node dies, is given up in silence, or a stream breaks */
-byte tricks;       /* messages that come late or twice */
+byte untimely;       /* messages that come late or twice */
 byte losses;       /* writes that never land */
 bool lost;         /* one of them did not */
-byte preempts;     /* and requests that the prefill engine hears of first */
+byte preempts;     /* pages taken back; and the prefill engine may hear of a request first */
 
 /* The decode node. */
 byte next_wire = 1;
@@ -72,7 +72,6 @@ bool given_up[REQUESTS];
 byte cancelled[SESSIONS]; /* wire ids cancelled before they were known, as bits */
 
 hidden byte s, w, x, found;
-hidden byte free_page, free_counter;
 
 #define NONE REQUESTS
 #ifdef SESSIONS_IGNORED
@@ -107,33 +106,43 @@ inline drop(stream, to_d, ss) {
   fi
 }
 
+/* Once there is something to fail. */
 #define MAY_FAIL (faults > 0 && d_state[0] != unasked)
 
+inline put_off(to_d, mm, ww, xx) {
+  untimely--;
+  late_m = mm;
+  late_w = ww;
+  late_x = xx;
+  late_s = s;
+  late_to_decode = to_d
+}
 inline send(stream, to_d, mm, ww, xx) {
   assert(len(stream) < QUEUE);
   if
-  :: tricks > 0 -> tricks--; late_m = mm; late_w = ww; late_x = xx; late_to_decode = to_d; late_s = s
+  :: untimely > 0 -> put_off(to_d, mm, ww, xx)
 #ifdef EVERY_DUPLICATE
-  :: tricks > 0 ->
+  :: untimely > 0 ->
 #else
-  :: tricks > 0 && mm != Request ->
+  :: untimely > 0 && mm != Request ->
 #endif
-     tricks--; late_m = mm; late_w = ww; late_x = xx; late_to_decode = to_d; late_s = s;
-     stream!mm(ww, xx)
+     put_off(to_d, mm, ww, xx); stream!mm(ww, xx)
   :: stream!mm(ww, xx)
   fi
 }
 inline decode_says(ss, mm, ww, xx) {
   s = ss;
   if
-  :: d_at[s] == attached && p_at[s] == attached && !broken[s] -> send(to_prefill[s], false, mm, ww, xx)
+  :: d_at[s] == attached && p_at[s] == attached && !broken[s] ->
+     send(to_prefill[s], false, mm, ww, xx)
   :: else
   fi
 }
 inline prefill_says(ss, mm, ww, xx) {
   s = ss;
   if
-  :: p_at[s] == attached && d_at[s] == attached && !broken[s] -> send(to_decode[s], true, mm, ww, xx)
+  :: p_at[s] == attached && d_at[s] == attached && !broken[s] ->
+     send(to_decode[s], true, mm, ww, xx)
   :: else
   fi
 }
@@ -192,7 +201,7 @@ init {
     :: CASE == 0 || CASE == 1 -> preempts = 1
     :: CASE == 0 || CASE == 2 -> preempts = 1; target_reads = true
     :: CASE == 0 || CASE == 3 -> losses = 1
-    :: CASE == 0 || CASE == 4 -> tricks = 1
+    :: CASE == 0 || CASE == 4 -> untimely = 1
     :: CASE == 0 || CASE == 5 -> faults = 1
     :: CASE == 0 || CASE == 6 -> faults = 1; target_reads = true
     fi;

@@ -35,7 +35,9 @@ inline tell_failed(r) {
 
 /* Nothing can land any more: its pages are the engine's. */
 inline settle(r) {
+#ifndef COUNTER_KEPT
   release_counter(r);
+#endif
   owner[page[r]] = 0;
   if
   :: !refused[r] -> decode_says(session[r], Received, wire[r], 0)
@@ -63,8 +65,12 @@ inline drain(r, units) {
   :: arrived[COUNTER(r)] == units -> settle(r)
   :: else ->
      if
+#ifdef TOLD_TWICE
+     :: tell_failed(r)
+#else
      :: told[r] == nothing -> tell_failed(r)
      :: else
+#endif
      fi
   fi
 #endif
@@ -163,7 +169,8 @@ end:
   :: d_step { d_state[r] == unasked && d_at[0] != attached && d_at[1] != attached ->
        end_request(r) }
   /* The counter has reached its total. */
-  :: atomic { OPEN(r) && arrived[COUNTER(r)] == READY_AT(r) ->
+  :: atomic { OPEN(r) && arrived[COUNTER(r)] ==
+              (d_state[r] == receiving -> READY_AT(r) : UNITS_OF(r)) ->
        if
        :: d_state[r] == receiving -> make_ready(r)
        :: else -> settle(r)

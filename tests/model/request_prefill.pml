@@ -47,7 +47,7 @@ inline prefill_loses(ss) {
   cancelled[ss] = 0;
   for (i : 0 .. REQUESTS - 1) {
     if
-    :: origin[i] && p_session[i] == ss -> 
+    :: origin[i] && p_session[i] == ss ->
        if
        :: P_OPEN(i) -> give_up(i)
        :: else
