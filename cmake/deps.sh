@@ -4,7 +4,7 @@
 #   bash cmake/deps.sh [build] [test] [softroce]      (default: build)
 #
 # build: compiler, build tools, libraries (with those of the tests and benchmarks);
-# test:  formatter and linter;
+# test:  formatter, linter and model checker;
 # softroce: emulator with what it boots, and the drivers of an RDMA device.
 # As root or through sudo, quietly, and not at all when nothing is missing. On systems without
 # apt-get it says what is needed, and succeeds when the tools and libraries are there all the same.
@@ -15,11 +15,11 @@ build_packages=(
   libfabric-dev libfmt-dev libspdlog-dev libasio-dev libsodium-dev
   libflatbuffers-dev flatbuffers-compiler libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
-test_packages=(clang-format clang-tidy)
+test_packages=(clang-format clang-tidy spin)
 softroce_packages=(
   qemu-system-x86 busybox-static kmod cpio xz-utils zstd binutils iproute2 ibverbs-providers)
 build_tools=(c++ cmake ninja pkg-config flatc)
-test_tools=(clang-format clang-tidy)
+test_tools=(clang-format clang-tidy spin)
 softroce_tools=(qemu-system-x86_64 busybox modprobe cpio xz zstd strip rdma)
 
 die() { echo "deps.sh: $*" >&2; exit 1; }
