@@ -128,12 +128,12 @@ class Nodes {
 
 bool measure_strangers(std::size_t rounds) {
   Nodes nodes;
-  nodes.rate();  // once to warm up
   std::vector<double> alone;
   std::vector<double> beside;
   double came = 0;
   fmt::print("round  GB/s alone  beside {} strangers  strangers/s\n", kStrangers);
   for (std::size_t round = 0; round < rounds; ++round) {
+    nodes.rate();  // to warm up, and until the last strangers are gone
     alone.push_back(nodes.rate());
     HostileClients hostile(nodes.prefill().listen_address(), kStrangers);
     while (hostile.ended() < kStrangers) nodes.transfer();

@@ -43,9 +43,10 @@ struct MessengerOptions {
   // Connections that came here and have not proved themselves yet, at once. When one more comes,
   // the oldest is closed, so that silent ones do not keep others out.
   std::uint32_t max_handshakes = 256;
-  // How many connections are accepted per second in the long run, and a quarter of it at once;
-  // others wait. With the above, each has about a second to prove itself, whoever else comes.
-  std::uint32_t max_connections_per_second = 200;
+  // How many connections are accepted per second in the long run, and half of it at once; others
+  // wait. With the above, each has about two seconds to prove itself, whoever else comes. Raise
+  // both where more than some hundreds of peers connect to one node within handshake_timeout_ms.
+  std::uint32_t max_connections_per_second = 100;
 
   std::uint32_t heartbeat_ms = 500;  // sent when nothing else was; at least 10
   // Silence after which a peer is lost, though it be merely stopped; above heartbeat_ms. Also how

@@ -17,7 +17,7 @@ class LoopCore;
 struct ControlLimits {
   std::uint32_t max_message_bytes = 16u << 20;  // both ways; at least kMinMessageBytes
   std::uint64_t max_queued_bytes = 256u << 20;  // unsent, per stream; at least one message
-  // By each listener, in the long run, and a quarter of it at once. Who comes beyond that waits in
+  // By each listener, in the long run, and half of it at once. Who comes beyond that waits in
   // the queue of the system. 0: any number.
   std::uint32_t max_accepts_per_second = 0;
 };

@@ -1,5 +1,6 @@
 #include "wire/listener.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -17,6 +18,9 @@ using asio::ip::tcp;
 
 // Between attempts to accept while the process is out of descriptors.
 constexpr std::chrono::milliseconds kRetryDelay{100};
+// While more come than are accepted, several are at a time: each on its own would wake the thread,
+// and take a core from whoever polls there, for every single one.
+constexpr std::chrono::nanoseconds kBatchDelay = std::chrono::milliseconds(50);
 
 [[noreturn]] void fail(const tcp::endpoint& endpoint, const asio::error_code& error) {
   const std::string where = to_text(endpoint);
@@ -53,7 +57,7 @@ Listener::Listener(std::shared_ptr<LoopCore> core, const tcp::endpoint& endpoint
     : core_(std::move(core)),
       acceptor_(core_->io()),
       timer_(core_->io()),
-      accepts_(core_->limits().max_accepts_per_second, core_->limits().max_accepts_per_second / 4),
+      accepts_(core_->limits().max_accepts_per_second, core_->limits().max_accepts_per_second / 2),
       on_accept_(std::move(on_accept)) {
   asio::error_code error;
   acceptor_.open(endpoint.protocol(), error);
@@ -76,7 +80,7 @@ void Listener::start() {
 void Listener::accept() {
   // Refusing instead would cost as much as accepting, and would hit those that we wait for.
   const std::int64_t wait_ns = accepts_.take(now_ns());
-  if (wait_ns > 0) return accept_after(std::chrono::nanoseconds(wait_ns));
+  if (wait_ns > 0) return accept_after(std::max(std::chrono::nanoseconds(wait_ns), kBatchDelay));
   acceptor_.async_accept(
       [self = shared_from_this()](const asio::error_code& error, tcp::socket socket) {
         self->on_accepted(error, std::move(socket));

@@ -19,8 +19,7 @@
 namespace kvrail {
 namespace {
 
-constexpr std::int64_t kSlowNs = 5 * kNsPerMs;  // between the bytes of a slow writer
-constexpr int kPollMs = 5;
+constexpr std::int64_t kSlowMs = 25;  // between the bytes of a slow writer
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -129,7 +128,7 @@ void HostileClients::send(Client& client) const {
   const auto sent = ::send(client.fd.get(), client.unsent.data(), size, MSG_NOSIGNAL);
   if (sent <= 0) return;
   client.unsent.erase(client.unsent.begin(), client.unsent.begin() + sent);
-  client.next_send_ns = client.kind == HostileKind::kSlowWriter ? now_ns() + kSlowNs : 0;
+  client.next_send_ns = client.kind == HostileKind::kSlowWriter ? now_ns() + kSlowMs * kNsPerMs : 0;
 }
 
 bool HostileClients::is_ended(const Client& client) {
@@ -151,7 +150,7 @@ void HostileClients::run() {
       const bool sends = !client.unsent.empty() && client.next_send_ns <= now;
       descriptors[i] = {client.fd.get(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0};
     }
-    ::poll(descriptors.data(), descriptors.size(), kPollMs);
+    ::poll(descriptors.data(), descriptors.size(), kSlowMs);
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       Client& client = clients_[i];
       if ((descriptors[i].revents & POLLOUT) != 0) send(client);
