@@ -1,8 +1,8 @@
 /* What both models share: requests, pages, writes, and the properties.
  *
- * A write is posted by the prefill node; then, in any order and at any later moment, it lands in the
- * decode node's page and its completion reaches the prefill node. It flies until it has landed, was
- * lost, or the decode node has closed the links that it came over. It is outstanding until the
+ * A write is posted by the prefill node; then, in any order and at any later moment, it lands in
+ * the decode node's page and its completion reaches the prefill node. It flies until it has landed,
+ * was lost, or the decode node has closed the links that it came over. It is outstanding until the
  * prefill node knows that its source is read no more.
  *
  * target_reads: the target reads the source when the write lands (shm), so a completion means that
@@ -10,7 +10,7 @@
  * the write is posted, or soon after (tcp), and a completion says nothing of the target.
  */
 #ifndef CASE
-#define CASE 0 /* what may go wrong: one case of init, or all of them, one after the other */
+#define CASE 0 /* what may go wrong: a case of init, or any of the first ones */
 #endif
 #define REQUESTS 2
 #define PAGES 2

@@ -6,10 +6,15 @@
  */
 #define SESSIONS 2  /* control streams with their links, one after the other */
 #define COUNTERS 2  /* of each set of links */
-#define QUEUE 6     /* messages under way in one direction of a stream */
 
 #define LINKS SESSIONS
 #include "network.pml"
+
+#if CASE > 6
+#define QUEUE 9 /* messages under way in one direction of a stream */
+#else
+#define QUEUE 6
+#endif
 
 mtype = {Request, Reject, Failed, Cancel, CancelAck, Received};
 /* A node's end of a session. */
@@ -204,6 +209,10 @@ init {
     :: CASE == 0 || CASE == 4 -> untimely = 1
     :: CASE == 0 || CASE == 5 -> faults = 1
     :: CASE == 0 || CASE == 6 -> faults = 1; target_reads = true
+    /* Several kinds at once: only when asked for. */
+    :: CASE == 7 -> preempts = 1; faults = 1; losses = 1
+    :: CASE == 8 -> preempts = 1; faults = 1; untimely = 1
+    :: CASE == 9 -> faults = 2; losses = 1
     fi;
     d_at[0] = attached;
     p_at[0] = attached;

@@ -190,8 +190,8 @@ end:
   :: d_step { d_state[r] == draining && arrived[COUNTER(r)] > posted[r] ->
        HOLD(posted_final, false) }
   /* lost_after_ms is over: only where a write was lost, or the peer does not answer. */
-  :: d_step { (d_state[r] == cancelling || d_state[r] == draining) && d_at[session[r]] == attached &&
-              (lost || p_at[session[r]] != attached) ->
+  :: d_step { (d_state[r] == cancelling || d_state[r] == draining) &&
+              d_at[session[r]] == attached && (lost || p_at[session[r]] != attached) ->
        decode_loses(session[r]) }
   od
 }

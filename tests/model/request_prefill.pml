@@ -92,7 +92,8 @@ proctype prefill_request(byte r) {
 end:
   do
   /* The engine hears of it first. */
-  :: d_step { p_state[r] == unknown && preempts > 0 && d_state[r] == unasked && r == 0 -> p_state[r] = expected }
+  :: d_step { p_state[r] == unknown && preempts > 0 && d_state[r] == unasked && r == 0 ->
+       p_state[r] = expected }
   :: d_step { (p_state[r] == expected || p_state[r] == asked) && !source[r] ->
        source[r] = true;
        p_state[r] = (p_state[r] == asked -> bound : expected) }
@@ -197,7 +198,8 @@ inline prefill_takes() {
   :: m == Received ->
      if
      :: found == NONE
-     :: found != NONE && (p_state[found] == finishing || p_state[found] == released) -> forget(found)
+     :: found != NONE && (p_state[found] == finishing || p_state[found] == released) ->
+        forget(found)
      :: found != NONE && p_state[found] != finishing && p_state[found] != released ->
         if
         :: EVERYTHING_SENT(found) -> has_it[found] = true; forget(found)
