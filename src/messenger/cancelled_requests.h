@@ -10,8 +10,8 @@
 namespace kvrail {
 
 // Requests that a decode node cancelled before this node knew them: they are refused when they
-// come. A stream of a node that works never has one; of one that does not, the last kMaxPerPeer are
-// kept.
+// come. So is one whose Cancel crossed its PrefillReject, and which never comes again: the last
+// kMaxPerPeer are kept.
 //
 // Threads: one at a time.
 class CancelledRequests {

@@ -170,12 +170,14 @@ void LinkFailover::take_relinked(const RelinkedMessage& message) {
 }
 
 void LinkFailover::take_links_closed(const LinksClosedMessage& message) {
-  const auto entry = both_.find(message.links);
-  if (entry == both_.end() || message.links == number_) {
+  if (message.links >= number_) {
     throw Error(ErrorCode::kMalformed,
                 fmt::format("it says that links {} are closed, with links {} in use", message.links,
                             number_));
   }
+  // Links that this node could not open are closed by the peer all the same.
+  const auto entry = both_.find(message.links);
+  if (entry == both_.end()) return;
   engine_.confirm_remote_closed(entry->second);
   both_.erase(entry);
 }

@@ -96,6 +96,43 @@ INSTANTIATE_TEST_SUITE_P(Faults, FailoverTest,
                                            "fail when=before nic=scripted0",
                                            "delay max_us=2000; down nic=scripted1"));
 
+// NICs of their own: one of them stays down while it is tried again and again, at either node.
+class RailStaysDownTest : public FailoverTest {
+ protected:
+  static void own_nics(KvNodeOptions& options) {
+    two_nics(options);
+    if (options.decodes) {
+      options.messenger.fabric.device_groups[0].nics = {"scripted2", "scripted3"};
+    }
+    options.messenger.rail_retry_ms = 20;
+  }
+};
+
+TEST_P(RailStaysDownTest, AndThePeerIsKept) {
+  MessengerPair pair("scripted", own_nics);
+  const auto replaced = [&] { return pair.decode().messenger().stats().links_replaced; };
+  const auto transfer = [&] {
+    const auto bound = pair.bind("a", source_, target_);
+    pair.run_chunks(bound.id, source_, 0, {9, 29});
+    pair.finish(target_, {0, 29});
+  };
+  script_.change(GetParam());
+  transfer();
+  ASSERT_TRUE(poll_until([&] { return replaced() >= 4; }));
+  transfer();
+  script_.change("");
+  ASSERT_TRUE(poll_until([&] {
+    transfer();
+    const auto rails = pair.prefill().messenger().stats().fabric.rails;
+    return rails[0].bytes_posted > 0 && rails[1].bytes_posted > 0;
+  }));
+  EXPECT_THAT(pair.prefill().pending(), IsEmpty());
+  EXPECT_THAT(pair.decode().pending(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, RailStaysDownTest,
+                         ::testing::Values("down nic=scripted1", "down nic=scripted3"));
+
 class NoRailTest : public FailoverTest {};
 
 TEST_P(NoRailTest, TheRequestFailsWhenNoRailIsLeft) {

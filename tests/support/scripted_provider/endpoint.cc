@@ -117,6 +117,7 @@ int control(fid* object, int command, void*) {
   Endpoint& endpoint = self(object);
   if (command != FI_ENABLE) return -FI_ENOSYS;
   if (!endpoint.port->queue || endpoint.addresses == nullptr) return -FI_ENOCQ;
+  if (endpoint.hub->is_down(endpoint.port->nic)) return -FI_ENETDOWN;
   endpoint.hub->landing().add_port(endpoint.port);
   return 0;
 }

@@ -39,6 +39,11 @@ class Hub {
 
   // Takes a new script, if there is one.
   void check_script();
+  // By the script that is in force now.
+  bool is_down(unsigned nic) {
+    check_script();
+    return control_.is_down(nic);
+  }
   // 0 or -FI_EAGAIN.
   long post(std::unique_ptr<Write> write);
 
