@@ -163,7 +163,7 @@ end:
        d_state[r] = cancelling; tell_failed(r); say(D, Cancel, r, 0) }
   :: atomic { d_state[r] == waiting ->
        if
-       :: is_asked[r] -> say(D, Cancel, r, 0); is_asked[r] = false
+       :: is_asked[r] -> say(D, Cancel, r, 0) /* and Received, since it is settled */
        :: else
        fi;
        settle(r) }

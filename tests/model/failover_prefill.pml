@@ -79,6 +79,7 @@ inline prefill_takes() {
      if
      :: origin[a] && P_ENDED(a) -> forget(a)
      :: origin[a] && !P_ENDED(a) && EVERYTHING_SENT(a) -> has_it[a] = true; forget(a)
+     :: origin[a] && p_state[a] == stopping && !EVERYTHING_SENT(a) -> forget(a)
      :: else
      fi
   :: m == Restart ->

@@ -203,6 +203,7 @@ inline prefill_takes() {
      :: found != NONE && p_state[found] != finishing && p_state[found] != released ->
         if
         :: EVERYTHING_SENT(found) -> has_it[found] = true; forget(found)
+        :: !EVERYTHING_SENT(found) && p_state[found] == stopping -> forget(found)
         :: else
         fi
      fi
