@@ -150,24 +150,27 @@ void Campaign::stop_for_long(Side side) {
   hear_all(milliseconds(pick(random_, 0, 50)), [this] { return done_; });
 }
 
-// They go on in the middle of what they did, and find that they were given up; or die.
+// They go on in the middle of what they did, and find that they were given up; or die. All of them
+// before the first is waited for: over shm one may hold source pages of another.
 void Campaign::wake_zombies() {
-  while (!zombies_.empty()) {
-    NodeProcess& zombie = *zombies_.back();
+  std::erase_if(zombies_, [this](const std::unique_ptr<NodeProcess>& zombie) {
     if (seldom(random_, 3)) {
-      note("kills " + zombie.name());
-      zombie.kill();
-    } else {
-      note("wakes " + zombie.name());
-      zombie.resume();
-      tally_.add("zombies_woken");
-      zombie.say("abandon");
-      NodeUsage usage;
-      settle(zombie, usage);
-      end(zombie);
+      note("kills " + zombie->name());
+      zombie->kill();
+      return true;
     }
-    zombies_.pop_back();
+    note("wakes " + zombie->name());
+    zombie->resume();
+    tally_.add("zombies_woken");
+    zombie->say("abandon");
+    return false;
+  });
+  for (const auto& zombie : zombies_) {
+    NodeUsage usage;
+    settle(*zombie, usage);
+    end(*zombie);
   }
+  zombies_.clear();
 }
 
 void Campaign::script_fault(bool lossy) {
