@@ -82,6 +82,11 @@ TEST(HostilePort, SilentConnectionsDoNotKeepPeersOut) {
   EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 7; }));
   EXPECT_EQ(lines_with(prefill, "had not proved itself"), 1);
   prefill.take_attached();
+  // Who has proved itself does not make room for others.
+  for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<RawClient>(prefill.address()));
+  EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 11; }));
+  EXPECT_EQ(prefill.messenger().stats().peers_attached, 1u);
+  EXPECT_FALSE(decode.has<PeerLostEvent>());
 }
 
 TEST(HostilePort, ConnectionsThatComeBeforeStartAreBoundedToo) {
