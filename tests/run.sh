@@ -8,7 +8,7 @@
 #   --filter REGEX   only the tests whose name matches
 #   --jobs N         compile jobs and concurrent tests (default: all cores)
 #   --tidy           clang-tidy over the sources as well
-#   --soft-roce      the fabric over a Soft-RoCE device in an emulator as well (release)
+#   --soft-roce      the fabric over a Soft-RoCE device in an emulator as well (with release)
 #   --help           this text
 #
 # Without options: release (with the checks of style and of the installed package), asan, tsan, and
@@ -93,6 +93,7 @@ run_preset() {  # preset, options of ctest
     broken+=("$preset: does not build")
     return
   fi
+  finish_soft_roce
   echo "=== $preset: built in $((SECONDS - started)) s, testing"
   rm -f "$build/ctest.xml"
   ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
@@ -105,25 +106,48 @@ run_preset() {  # preset, options of ctest
   echo "=== $preset: done after $((SECONDS - started)) s"
 }
 
-run_script() {  # name, script of tests that counts as one test, its options
-  local name="$1" started=$SECONDS status=0
-  shift
-  echo "=== $name"
-  bash "$@" || status=$?
-  case $status in
+# name, when it began, and how it ended: one test.
+note_script() {
+  case $3 in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;
     *) failed=$((failed + 1)) ;;
   esac
-  echo "=== $name: done after $((SECONDS - started)) s"
+  echo "=== $1: done after $((SECONDS - $2)) s"
+}
+
+run_script() {  # name, script of tests, its options
+  local name="$1" started=$SECONDS status=0
+  shift
+  echo "=== $name"
+  bash "$@" || status=$?
+  note_script "$name" "$started" "$status"
+}
+
+# In the background, beside the next build: the emulator leaves half of its time unused.
+start_soft_roce() {
+  soft_roce_started=$SECONDS
+  bash "$root/tests/softroce/run.sh" --build "$root/build/release" --limit 400 \
+    >"$root/build/softroce.log" 2>&1 &
+  soft_roce_pid=$!
+}
+
+finish_soft_roce() {
+  local status=0
+  [[ -n "${soft_roce_pid:-}" ]] || return 0
+  wait "$soft_roce_pid" || status=$?
+  soft_roce_pid=
+  echo "=== soft-roce"
+  ((status == 0)) || cat "$root/build/softroce.log"
+  sed -n '/passed, .* failed/p' "$root/build/softroce.log"
+  note_script soft-roce "$soft_roce_started" "$status"
 }
 
 for preset in "${presets[@]}"; do
   run_preset "$preset" "$@"
-  if ((soft_roce)) && [[ "$preset" == release ]]; then
-    run_script soft-roce "$root/tests/softroce/run.sh" --build "$root/build/release"
-  fi
+  if ((soft_roce)) && [[ "$preset" == release ]]; then start_soft_roce; fi
 done
+finish_soft_roce
 
 if ((tidy)); then
   echo "=== clang-tidy"
