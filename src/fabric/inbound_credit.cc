@@ -11,6 +11,13 @@
 #include "kvrail/error.h"
 
 namespace kvrail {
+namespace {
+
+// A peer whose device group is at rest reads no grants while it rings for another group: its queue
+// has room for so many more than the two of each channel that are under way as a rule.
+constexpr std::uint32_t kMaxRepeats = 2;
+
+}  // namespace
 
 InboundCredit::InboundCredit(const std::vector<ChannelPlan>& channels, DeviceGroupId group,
                              std::size_t rails, std::uint32_t receive_credit,
@@ -48,6 +55,7 @@ void InboundCredit::consume(std::uint32_t rail, std::uint32_t tag) {
   if (tag >= channels_[rail].size()) return;
   InboundChannel& channel = channels_[rail][tag];
   ++channel.consumed;
+  channel.repeats = 0;
   if (channel.wants_grant()) make_due(rail, tag);
 }
 
@@ -62,7 +70,10 @@ void InboundCredit::peer_rang() {
       InboundChannel& channel = channels_[rail][tag];
       const bool was_granted = channel.granted > channel.share;
       const bool is_quiet = channel.consumed_at_ring == channel.consumed;
-      if (was_granted && is_quiet) make_due(rail, tag);
+      if (was_granted && is_quiet && channel.repeats < kMaxRepeats) {
+        ++channel.repeats;
+        make_due(rail, tag);
+      }
       channel.consumed_at_ring = channel.consumed;
     }
   }
@@ -82,6 +93,7 @@ InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
                                             LinkCounters& counters,
                                             std::vector<Failure>& failures) {
   if (channel.source_address == FI_ADDR_UNSPEC) return Sent::kNoRoom;
+  channel.due = false;
   if (!link.may_post()) return Sent::kFailed;
   const std::uint64_t granted = channel.consumed + channel.share;
   const std::uint64_t address =
@@ -89,8 +101,10 @@ InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
   // Every write that has an immediate carries units; a grant's are not looked at.
   const long code = link.post_grant(granted, channel.source_address, address, channel.grant_key,
                                     ImmediateFormat().pack(0, CounterId(0), 1));
-  if (code == -FI_EAGAIN) return Sent::kNoRoom;
-  channel.due = false;
+  if (code == -FI_EAGAIN) {
+    channel.due = true;
+    return Sent::kNoRoom;
+  }
   if (code != 0) {
     failures.push_back(
         {&link,
