@@ -11,14 +11,6 @@
 #include "kvrail/error.h"
 
 namespace kvrail {
-namespace {
-
-// A peer whose device group is at rest reads no grants while it rings for another group: its queue
-// has room for so many more than the two of each channel that are under way as a rule.
-constexpr std::uint32_t kMaxRepeats = 2;
-
-}  // namespace
-
 InboundCredit::InboundCredit(const std::vector<ChannelPlan>& channels, DeviceGroupId group,
                              std::size_t rails, std::uint32_t receive_credit,
                              const std::string& peer_name)
@@ -70,7 +62,7 @@ void InboundCredit::peer_rang() {
       InboundChannel& channel = channels_[rail][tag];
       const bool was_granted = channel.granted > channel.share;
       const bool is_quiet = channel.consumed_at_ring == channel.consumed;
-      if (was_granted && is_quiet && channel.repeats < kMaxRepeats) {
+      if (was_granted && is_quiet && channel.repeats < kMaxGrantRepeats) {
         ++channel.repeats;
         make_due(rail, tag);
       }

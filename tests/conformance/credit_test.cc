@@ -84,8 +84,8 @@ TEST_P(Credit, RingsDoNotFillTheQueuesOfGroupsAtRest) {
   EXPECT_GT(before, 0U);
   for (std::size_t i = 0; i < scaled(5'000); ++i) granter.node->wake_peer(granter.peer);
   for (FabricLane& lane : lanes) EXPECT_TRUE(lane.works());
-  // Twice for each of the two channels that something was written through, and what works() took.
-  EXPECT_LE(peer_stats(*granter.node, granter.peer).grants_sent, before + 16);
+  // A few for each of the two channels that something was written through, and what works() took.
+  EXPECT_LE(peer_stats(*granter.node, granter.peer).grants_sent, before + 32);
   EXPECT_TRUE(pair.no_errors());
 }
 
