@@ -90,9 +90,12 @@ void KvMessengerCore::listen() {
                       "is not encrypted without a key: set key, or listen_beyond_loopback if the "
                       "network is trusted",
                       options_.listen));
-  listen_address_ = loop_->listen(options_.listen, [this](std::shared_ptr<ControlStream> stream) {
-    hub_->accept(std::move(stream));
-  });
+  listen_address_ = loop_->listen(
+      options_.listen,
+      [this](std::shared_ptr<ControlStream> stream) { hub_->accept(std::move(stream)); },
+      [this](ControlLoop::Dropped why, const std::string& remote_address) {
+        hub_->dropped(why, remote_address);
+      });
 }
 
 RegionId KvMessengerCore::register_memory(DeviceGroupId group, std::byte* data,

@@ -55,6 +55,16 @@ void PeerHub::make_room() {
   }
 }
 
+void PeerHub::dropped(ControlLoop::Dropped why, const std::string& remote_address) {
+  if (why == ControlLoop::Dropped::kHungUp) {
+    return refuse_stranger(StrangerKind::kHungUp, remote_address,
+                           "it closed the stream while it waited to be accepted");
+  }
+  refuse_stranger(StrangerKind::kTooMany, remote_address,
+                  "too many wait to be accepted (max_connections_per_second), most of them from "
+                  "its address");
+}
+
 void PeerHub::refuse_stranger(StrangerKind kind, std::string_view who, std::string_view why) {
   refused_.fetch_add(1, std::memory_order_relaxed);
   // Anybody can come as often as they like: their lines must not fill the disk or hide others.

@@ -49,6 +49,8 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   // Streams that were accepted before wait until then. Both must outlive the hub.
   void start(const NodeIdentity& self, PeerListener& listener);
   void accept(std::shared_ptr<ControlStream> stream);
+  // A connection was closed before it was accepted.
+  void dropped(ControlLoop::Dropped why, const std::string& remote_address);
 
   // Blocks; not on the messenger's thread. Throws Error.
   PeerId connect(const std::string& host_port, std::uint32_t timeout_ms);

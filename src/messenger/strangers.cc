@@ -40,9 +40,10 @@ StrangerKind kind_of(FrameFault fault, ErrorCode code) {
 }
 
 std::string_view to_string(StrangerKind kind) {
-  static constexpr std::array<std::string_view, 13> kNames = {
-      "http",    "tls",       "ssh",          "zero length",   "huge length", "garbage", "too slow",
-      "hung up", "wrong key", "other scheme", "other version", "made room",   "other"};
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "http",          "tls",       "ssh",      "zero length", "huge length",
+      "garbage",       "too slow",  "hung up",  "wrong key",   "other scheme",
+      "other version", "made room", "too many", "other"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -63,6 +64,7 @@ StrangerStats Strangers::stats() const {
           .other_scheme = of(StrangerKind::kOtherScheme),
           .other_version = of(StrangerKind::kOtherVersion),
           .made_room = of(StrangerKind::kMadeRoom),
+          .too_many = of(StrangerKind::kTooMany),
           .other = of(StrangerKind::kOther)};
 }
 

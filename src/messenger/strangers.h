@@ -26,6 +26,7 @@ enum class StrangerKind : std::uint8_t {
   kOtherScheme,
   kOtherVersion,
   kMadeRoom,
+  kTooMany,
   kOther,
 };
 

@@ -89,6 +89,26 @@ TEST(HostilePort, SilentConnectionsDoNotKeepPeersOut) {
   EXPECT_FALSE(decode.has<PeerLostEvent>());
 }
 
+// It would take them 15 s to be accepted.
+TEST(HostilePort, AFloodFromOneAddressDoesNotKeepOthersOut) {
+  KvNodeOptions options = node_options("p", true);
+  options.messenger.max_connections_per_second = 20;
+  KvNode prefill(options);
+  std::vector<std::unique_ptr<RawClient>> flood;
+  for (int i = 0; i < 320; ++i) {
+    flood.push_back(std::make_unique<RawClient>(prefill.address(), "127.0.0.2"));
+  }
+  KvNode decode(node_options("d", false));
+  decode.messenger().connect(prefill.address());
+  prefill.take_attached();
+  const auto stats = [&] { return prefill.messenger().stats().strangers; };
+  EXPECT_TRUE(poll_until([&] { return stats().too_many > 0; }));
+  EXPECT_EQ(lines_with(prefill, "too many wait to be accepted"), 1);
+  flood.clear();
+  EXPECT_TRUE(poll_until([&] { return stats().hung_up >= 200; }));
+  EXPECT_FALSE(decode.has<PeerLostEvent>());
+}
+
 TEST(HostilePort, ConnectionsThatComeBeforeStartAreBoundedToo) {
   MessengerOptions options;
   options.fabric.provider = "tcp";
