@@ -41,7 +41,8 @@ struct MessengerOptions {
   std::optional<PreSharedKey> key;
 
   // Connections that came here and have not proved themselves yet, at once. When one more comes,
-  // the oldest is closed, so that silent ones do not keep others out.
+  // the oldest is closed, so that silent ones do not keep others out. More than half of
+  // max_connections_per_second, which may all come at once.
   std::uint32_t max_handshakes = 256;
   // How many connections are accepted per second in the long run, and half of it at once. Others
   // wait, four seconds' worth of them and at least 256, and source addresses (of IPv6: networks of

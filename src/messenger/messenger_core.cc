@@ -12,6 +12,7 @@
 
 #include "messenger/attached_peer.h"
 #include "wire/message_limits.h"
+#include "wire/token_bucket.h"
 
 namespace kvrail {
 namespace {
@@ -70,9 +71,15 @@ void KvMessengerCore::check_options() const {
                       options_.lost_after_ms, options_.heartbeat_ms));
   require(options_.rail_retry_ms > 0, "rail_retry_ms is 0: set it to 1 or more");
   require(options_.handshake_timeout_ms > 0, "handshake_timeout_ms is 0: set it to 1 or more");
-  require(options_.max_handshakes > 0, "max_handshakes is 0: set it to 1 or more");
   require(options_.max_connections_per_second > 0,
           "max_connections_per_second is 0: set it to 1 or more");
+  // Else each of those that are accepted at once would close one that has said nothing yet.
+  const std::uint32_t burst = TokenBucket::burst_of(options_.max_connections_per_second);
+  require(options_.max_handshakes > burst,
+          fmt::format("max_handshakes is {}, and max_connections_per_second is {}, of which {} may "
+                      "be accepted at once: set max_handshakes above that, or lower "
+                      "max_connections_per_second",
+                      options_.max_handshakes, options_.max_connections_per_second, burst));
   require(options_.max_message_bytes >= kMinMessageBytesOption,
           fmt::format("max_message_bytes is {}: set it to {} or more", options_.max_message_bytes,
                       kMinMessageBytesOption));

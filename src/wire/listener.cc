@@ -71,7 +71,8 @@ Listener::Listener(std::shared_ptr<LoopCore> core, const tcp::endpoint& endpoint
     : core_(std::move(core)),
       acceptor_(core_->io()),
       timer_(core_->io()),
-      accepts_(core_->limits().max_accepts_per_second, core_->limits().max_accepts_per_second / 2),
+      accepts_(core_->limits().max_accepts_per_second,
+               TokenBucket::burst_of(core_->limits().max_accepts_per_second)),
       waiting_(max_waiting(core_->limits().max_accepts_per_second)),
       on_accept_(std::move(on_accept)),
       on_drop_(std::move(on_drop)) {
