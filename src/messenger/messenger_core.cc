@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "messenger/attached_peer.h"
+#include "wire/key_exchange.h"
 #include "wire/message_limits.h"
 #include "wire/token_bucket.h"
 
@@ -39,6 +40,7 @@ KvMessengerCore::KvMessengerCore(MessengerOptions options)
       log_("messenger", options_.fabric.log),
       watcher_({options_.watcher_spin_us, options_.watcher_nap_us}, log_) {
   check_options();
+  if (options_.key) prepare_cryptography();
   identity_.node_name = options_.node_name.empty() ? default_name() : options_.node_name;
   identity_.incarnation = random_number();
   identity_.lost_after_ms = options_.lost_after_ms;

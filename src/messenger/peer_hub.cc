@@ -1,6 +1,7 @@
 #include "messenger/peer_hub.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,11 @@ namespace {
 
 constexpr std::uint32_t kRetryMs = 50;
 constexpr std::uint32_t kTendMs = 50;
+
+Status status_of(const std::exception& exception) {
+  const auto* const error = dynamic_cast<const Error*>(&exception);
+  return {error != nullptr ? error->code() : ErrorCode::kLimit, exception.what()};
+}
 
 }  // namespace
 
@@ -32,9 +38,7 @@ void PeerHub::accept(std::shared_ptr<ControlStream> stream) {
     early_.push_back(std::move(stream));
     return;
   }
-  PeerSession& session = open(std::move(stream));
-  strangers_.push_back(&session);
-  session.start(*self_, Handshake::Side::kAcceptor);
+  strangers_.push_back(&open(std::move(stream), Handshake::Side::kAcceptor));
 }
 
 // A peer that means well is through in a few round trips. So the oldest is the one to go: were the
@@ -73,11 +77,16 @@ void PeerHub::refuse_stranger(StrangerKind kind, std::string_view who, std::stri
                why, to_string(kind));
 }
 
-PeerSession& PeerHub::open(std::shared_ptr<ControlStream> stream) {
+PeerSession& PeerHub::open(std::shared_ptr<ControlStream> stream, Handshake::Side side) {
   SessionOwner& owner = *this;
-  const auto session =
-      std::make_shared<PeerSession>(settings_, loop_, engine_, owner, std::move(stream));
-  sessions_.emplace(session.get(), session);
+  const auto session = std::make_shared<PeerSession>(settings_, loop_, engine_, owner, stream);
+  try {
+    session->start(*self_, side);
+    sessions_.emplace(session.get(), session);
+  } catch (...) {
+    stream->close();
+    throw;
+  }
   return *session;
 }
 
@@ -103,9 +112,11 @@ void PeerHub::attempt(const std::shared_ptr<Connecting>& connecting) {
                 [this, connecting](const Status& status, std::shared_ptr<ControlStream> stream) {
                   if (!status.ok()) return retry(connecting, status);
                   if (closing_) return fail_connect(connecting, *closing_);
-                  PeerSession& session = open(std::move(stream));
-                  connecting->session = &session;
-                  session.start(*self_, Handshake::Side::kInitiator);
+                  try {
+                    connecting->session = &open(std::move(stream), Handshake::Side::kInitiator);
+                  } catch (const std::exception& error) {
+                    fail_connect(connecting, status_of(error));
+                  }
                 });
 }
 
