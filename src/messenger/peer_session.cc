@@ -28,6 +28,7 @@ PeerSession::PeerSession(const Settings& settings, ControlLoop& loop, TransferEn
 void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
   const auto weak = weak_from_this();
   side_ = side;
+  has_key_ = self.key.has_value();
   handshake_.emplace(self, engine_, side, stream_->remote_address(), link_options(0));
   timer_ = loop_.after(settings_.handshake_timeout_ms, [weak] {
     if (const auto session = weak.lock()) {
@@ -172,9 +173,9 @@ bool PeerSession::keep_alive(const Message& message) {
 
 void PeerSession::on_stream_lost(const Status& reason) {
   stream_open_ = false;
-  // Its links are closed before its stream is; or its process is gone. What does not decode, on the
-  // other hand, says nothing of its links.
-  const bool remote_closed = reason.code() == ErrorCode::kPeerLost;
+  // A node closes its links before its stream. But anybody between the two can end a stream: where
+  // they may be, only a Goodbye, which is sealed, proves it. What does not decode never does.
+  const bool remote_closed = reason.code() == ErrorCode::kPeerLost && !has_key_;
   switch (state_) {
     case State::kIntroducing:
       remote_closed_ = remote_closed;
@@ -183,9 +184,11 @@ void PeerSession::on_stream_lost(const Status& reason) {
       remote_closed_ = remote_closed;
       return lose(reason.text(), reason.code());
     case State::kFencing:
-    case State::kLingering:
       if (remote_closed) on_remote_closed();
       return;
+    case State::kLingering:
+      if (remote_closed) return on_remote_closed();
+      return end();
     case State::kOver:
       return;
   }
@@ -238,7 +241,8 @@ void PeerSession::confirm_remote_closed() {
 void PeerSession::on_fenced() {
   const auto keep = shared_from_this();
   if (attached_) owner_.session_fenced(*this, reason_);
-  if (stream_open_ && !goodbye_taken_) stream_->send(goodbye_);
+  // Also in answer to one: it says that these links are closed, too.
+  if (stream_open_ && (!goodbye_taken_ || handshake_->opened())) stream_->send(goodbye_);
   if (!stream_open_ || remote_closed_ || !handshake_->opened()) return end();
   state_ = State::kLingering;
   linger();

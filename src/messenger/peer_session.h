@@ -58,8 +58,10 @@ class SessionOwner {
 //   lingering --the peer's Goodbye or end of stream--> over
 //   lingering --silence, and the peer cannot read our source any more--> over
 //
-// A stream is closed only after the links of its peer are: so its end tells the peer that nothing
-// of ours reads or writes there any more. Silence tells nothing of the kind.
+// A node says Goodbye, and closes its stream, only after its links for the peer: so either tells
+// the peer that nothing of ours reads or writes there any more. With a key only Goodbye does, since
+// anybody can end a stream; where the peer may read source pages, they are its own until it says so
+// or its process has ended, which the engine sees. Silence tells nothing of the kind.
 //
 // Threads: the messenger's. What the engine's workers tell is posted to it.
 class PeerSession : public std::enable_shared_from_this<PeerSession>, private LinkOwner {
@@ -137,6 +139,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   std::optional<Handshake> handshake_;
   std::unique_ptr<LinkFailover> failover_;  // once attached
   Handshake::Side side_ = Handshake::Side::kInitiator;
+  bool has_key_ = false;
   bool accepted_ = false;  // the owner was told
 
   State state_ = State::kIntroducing;

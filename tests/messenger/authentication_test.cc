@@ -1,13 +1,9 @@
 // Nodes with a pre-shared key: what they move, whom they refuse, and what they tell nobody else.
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <array>
 #include <cstring>
 #include <thread>
 
+#include "messenger/eavesdropper.h"
 #include "messenger/messenger_pair.h"
 #include "messenger/raw_peer.h"
 #include "wire/codec.h"
@@ -265,60 +261,6 @@ TEST_F(FalseAcceptorTest, CannotUseAPublicKeyOfZeros) {
     return answer;
   });
 }
-
-// Forwards the bytes between two nodes, and keeps them.
-class Eavesdropper {
- public:
-  explicit Eavesdropper(std::string target) : target_(std::move(target)) {}
-  ~Eavesdropper() { end(); }
-
-  std::string listen() {
-    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in here{};
-    here.sin_family = AF_INET;
-    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof here;
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&here), size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 4), 0);
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here), &size);
-    thread_ = std::thread([this] { forward(); });
-    return "127.0.0.1:" + std::to_string(ntohs(here.sin_port));
-  }
-
-  // Waits for the end of the stream.
-  void end() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    if (thread_.joinable()) thread_.join();
-  }
-
-  // After end().
-  Bytes to_acceptor;
-  Bytes to_initiator;
-
- private:
-  void forward() {
-    const UniqueFd initiator(::accept(listener_.get(), nullptr, nullptr));
-    if (!initiator) return;
-    const RawClient acceptor(target_);
-    std::array<pollfd, 2> ends = {pollfd{initiator.get(), POLLIN, 0},
-                                  pollfd{acceptor.fd(), POLLIN, 0}};
-    while (pass(ends[0], ends[1], to_acceptor) && pass(ends[1], ends[0], to_initiator)) {
-      if (::poll(ends.data(), ends.size(), 1000) < 0) return;
-    }
-  }
-  static bool pass(const pollfd& from, const pollfd& to, Bytes& heard) {
-    if ((from.revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
-    std::array<std::byte, 4096> bytes;
-    const auto count = ::recv(from.fd, bytes.data(), bytes.size(), 0);
-    if (count <= 0) return false;
-    heard.insert(heard.end(), bytes.begin(), bytes.begin() + count);
-    return ::send(to.fd, bytes.data(), static_cast<std::size_t>(count), MSG_NOSIGNAL) == count;
-  }
-
-  const std::string target_;
-  UniqueFd listener_;
-  std::thread thread_;
-};
 
 class EavesdropperTest : public ::testing::TestWithParam<bool> {};
 
