@@ -15,7 +15,7 @@ struct StrangerStats {
   std::uint64_t huge_length = 0;    // a frame longer than any hello
   std::uint64_t garbage = 0;        // any other bytes
   std::uint64_t too_slow = 0;       // not done within handshake_timeout_ms
-  std::uint64_t hung_up = 0;        // closed by the other side, maybe while it waited for its turn
+  std::uint64_t hung_up = 0;        // left, in whatever words; maybe while it waited for its turn
   std::uint64_t wrong_key = 0;      // has another pre-shared key, or has seen one used
   std::uint64_t other_scheme = 0;   // has no pre-shared key where this node has one, or the reverse
   std::uint64_t other_version = 0;  // speaks another version of the protocol

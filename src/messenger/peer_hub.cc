@@ -51,7 +51,7 @@ void PeerHub::make_room() {
                                   max_strangers_));
   if (strangers_.size() >= max_strangers_) {
     PeerSession* const oldest = strangers_.front();
-    oldest->leave(reason);
+    oldest->leave(reason, StrangerKind::kMadeRoom);
   }
   if (early_.size() >= max_strangers_) {
     refuse_stranger(StrangerKind::kMadeRoom, early_.front()->remote_address(), reason.text());
@@ -162,7 +162,7 @@ void PeerHub::session_attached(PeerSession& session) {
 void PeerHub::session_refused(PeerSession& session, const Status& reason) {
   std::erase(strangers_, &session);
   if (!closing_ && session.is_stranger()) {
-    refuse_stranger(kind_of(session.frame_fault(), reason.code()), session.label(), reason.text());
+    refuse_stranger(session.stranger_kind(), session.label(), reason.text());
   } else if (!closing_) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     log_.warning("no introduction with {}: {}", session.label(), reason.text());

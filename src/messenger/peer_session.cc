@@ -32,10 +32,10 @@ void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
   handshake_.emplace(self, engine_, side, stream_->remote_address(), link_options(0));
   timer_ = loop_.after(settings_.handshake_timeout_ms, [weak] {
     if (const auto session = weak.lock()) {
-      session->leave(
-          Status(ErrorCode::kDeadline,
-                 fmt::format("{} did not complete the handshake within {} ms", session->label(),
-                             session->settings_.handshake_timeout_ms)));
+      session->leave(Status(ErrorCode::kDeadline,
+                            fmt::format("{} did not complete the handshake within {} ms",
+                                        session->label(), session->settings_.handshake_timeout_ms)),
+                     StrangerKind::kTooSlow);
     }
   });
   stream_->set_max_message_bytes(kMaxStrangerBytes);
@@ -120,7 +120,7 @@ void PeerSession::introduce(const Message& message) {
     if (handshake_->peer()) attach();
   } catch (const Error& error) {
     if (handshake_->last_words()) stream_->send(*handshake_->last_words());
-    leave(Status(error.code(), error.what()));
+    leave(Status(error.code(), error.what()), kind_of(error));
   }
 }
 
@@ -175,11 +175,14 @@ void PeerSession::on_stream_lost(const Status& reason) {
   stream_open_ = false;
   // A node closes its links before its stream. But anybody between the two can end a stream: where
   // they may be, only a Goodbye, which is sealed, proves it. What does not decode never does.
-  const bool remote_closed = reason.code() == ErrorCode::kPeerLost && !has_key_;
+  const bool is_end = reason.code() == ErrorCode::kPeerLost;
+  const bool remote_closed = is_end && !has_key_;
+  const FrameFault fault = stream_->frame_fault();
   switch (state_) {
     case State::kIntroducing:
       remote_closed_ = remote_closed;
-      return leave(reason);
+      return leave(reason,
+                   is_end || fault != FrameFault::kNone ? kind_of(fault) : StrangerKind::kOther);
     case State::kAttached:
       remote_closed_ = remote_closed;
       return lose(reason.text(), reason.code());
@@ -205,8 +208,9 @@ void PeerSession::lose(const std::string& why, ErrorCode code) {
   fence();
 }
 
-void PeerSession::leave(const Status& reason) {
+void PeerSession::leave(const Status& reason, StrangerKind kind) {
   if (state_ != State::kIntroducing && state_ != State::kAttached) return;
+  stranger_kind_ = kind;
   reason_ = reason;
   goodbye_ = {reason.code(), reason.text()};
   fence();

@@ -12,6 +12,7 @@
 #include "messenger/attached_peer.h"
 #include "messenger/handshake.h"
 #include "messenger/link_failover.h"
+#include "messenger/strangers.h"
 #include "wire/control_loop.h"
 #include "wire/control_stream.h"
 #include "wire/message.h"
@@ -89,13 +90,15 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   bool is_stranger() const {
     return side_ == Handshake::Side::kAcceptor && !handshake_->is_accepted();
   }
-  FrameFault frame_fault() const { return stream_->frame_fault(); }
+  // What it was, once it is refused.
+  StrangerKind stranger_kind() const { return stranger_kind_; }
 
   void send(const Message& message);
   // The attached peer cannot be trusted any more: it is lost, as by an error of its links.
   void give_up(const Status& reason) { lose(reason.text(), reason.code()); }
-  // Fences the peer and parts from it, for a reason of this node's; the first reason stands.
-  void leave(const Status& reason);
+  // Fences the peer and parts from it, for a reason of this node's; the first reason stands. `kind`
+  // is of a stranger.
+  void leave(const Status& reason, StrangerKind kind = StrangerKind::kOther);
   // The stream says nothing more and is closed; a fence under way is still told.
   void abandon();
 
@@ -147,6 +150,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   bool stream_open_ = true;     // messages can be sent
   bool remote_closed_ = false;  // the peer's links for us are closed
   bool goodbye_taken_ = false;
+  StrangerKind stranger_kind_ = StrangerKind::kOther;
   Status reason_;           // what is told here
   GoodbyeMessage goodbye_;  // and what the peer is told
   std::unique_ptr<ControlLoop::Timer> timer_;

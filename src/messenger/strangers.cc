@@ -2,7 +2,12 @@
 
 namespace kvrail {
 
-StrangerKind kind_of(FrameFault fault, ErrorCode code) {
+StrangerKind kind_of(const Error& error) {
+  if (const auto* const told = dynamic_cast<const StrangerError*>(&error)) return told->kind();
+  return error.code() == ErrorCode::kMalformed ? StrangerKind::kGarbage : StrangerKind::kOther;
+}
+
+StrangerKind kind_of(FrameFault fault) {
   switch (fault) {
     case FrameFault::kHttp:
       return StrangerKind::kHttp;
@@ -21,22 +26,7 @@ StrangerKind kind_of(FrameFault fault, ErrorCode code) {
     case FrameFault::kNone:
       break;
   }
-  switch (code) {
-    case ErrorCode::kMalformed:
-      return StrangerKind::kGarbage;
-    case ErrorCode::kDeadline:
-      return StrangerKind::kTooSlow;
-    case ErrorCode::kPeerLost:
-      return StrangerKind::kHungUp;
-    case ErrorCode::kUnauthenticated:
-      return StrangerKind::kOtherScheme;
-    case ErrorCode::kVersionMismatch:
-      return StrangerKind::kOtherVersion;
-    case ErrorCode::kLimit:
-      return StrangerKind::kMadeRoom;
-    default:
-      return StrangerKind::kOther;
-  }
+  return StrangerKind::kHungUp;
 }
 
 std::string_view to_string(StrangerKind kind) {

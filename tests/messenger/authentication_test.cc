@@ -189,6 +189,22 @@ TEST(Authentication, PublicKeysOfZerosAreRefused) {
     EXPECT_EQ(raw.take<GoodbyeMessage>().code, ErrorCode::kUnauthenticated);
     EXPECT_TRUE(raw.ended());
   }
+  EXPECT_EQ(node.messenger().stats().strangers.wrong_key, 3u);
+}
+
+TEST(Authentication, AGoodbyeInClearDoesNotChooseItsCounter) {
+  KvNode node(node_options("p", true, key_of(7)));
+  std::uint64_t came = 0;
+  for (const ErrorCode code : {ErrorCode::kShutDown, ErrorCode::kUnauthenticated,
+                               ErrorCode::kVersionMismatch, ErrorCode::kLimit}) {
+    RawPeer raw;
+    raw.connect(node.address());
+    raw.send(GoodbyeMessage{code, "?"});
+    EXPECT_TRUE(raw.ended());
+    ++came;
+    EXPECT_TRUE(poll_until([&] { return node.messenger().stats().handshakes_refused == came; }));
+    EXPECT_EQ(node.messenger().stats().strangers.hung_up, came) << to_string(code);
+  }
 }
 
 // Stands in for the acceptor of a node that connects; gives `answer` to its Hello, and hears what
