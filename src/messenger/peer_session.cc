@@ -119,6 +119,9 @@ void PeerSession::introduce(const Message& message) {
     answer(handshake_->take(message));
     if (handshake_->peer()) attach();
   } catch (const Error& error) {
+    // An acceptor that has said HelloAck awaits nothing in clear any more.
+    const auto keys = handshake_->take_keys();
+    if (keys && side_ == Handshake::Side::kInitiator) stream_->encrypt(*keys);
     if (handshake_->last_words()) stream_->send(*handshake_->last_words());
     leave(Status(error.code(), error.what()), kind_of(error));
   }

@@ -23,6 +23,7 @@ StrangerKind kind_of(FrameFault fault) {
       return StrangerKind::kGarbage;
     case FrameFault::kNotSealed:
       return StrangerKind::kWrongKey;
+    case FrameFault::kLeft:
     case FrameFault::kNone:
       break;
   }

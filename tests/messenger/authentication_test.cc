@@ -207,6 +207,30 @@ TEST(Authentication, AGoodbyeInClearDoesNotChooseItsCounter) {
   }
 }
 
+// Its HelloAck is on the way when the initiator leaves.
+TEST(Authentication, AnInitiatorThatLeavesBeforeItHasTheAnswerIsNotTakenForOneWithAnotherKey) {
+  KvNode node(node_options("p", true, key_of(7)));
+  const auto leave = [&](const Message& last) {
+    RawPeer raw(key_of(7));
+    raw.connect(node.address());
+    raw.send(raw.hello());
+    raw.take<HelloAckMessage>();
+    raw.send(last);
+    EXPECT_TRUE(raw.ended());
+  };
+  const auto stats = [&] { return node.messenger().stats().strangers; };
+  leave(GoodbyeMessage{ErrorCode::kShutDown, "d closes"});
+  EXPECT_TRUE(poll_until([&] { return stats().hung_up == 1; }));
+  EXPECT_EQ(stats().wrong_key, 0u);
+  EXPECT_THAT(node.log(), ::testing::Contains(HasSubstr("a Goodbye in clear")));
+  // What blames the key, or is no Goodbye.
+  leave(GoodbyeMessage{ErrorCode::kUnauthenticated, "?"});
+  EXPECT_TRUE(poll_until([&] { return stats().wrong_key == 1; }));
+  leave(CancelMessage{77, "a text that is long enough"});
+  EXPECT_TRUE(poll_until([&] { return stats().wrong_key == 2; }));
+  EXPECT_EQ(stats().hung_up, 1u);
+}
+
 // Stands in for the acceptor of a node that connects; gives `answer` to its Hello, and hears what
 // the node says after it.
 class FalseAcceptorTest : public ::testing::Test {
