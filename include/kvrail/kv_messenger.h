@@ -40,9 +40,9 @@ struct MessengerOptions {
   // or with another one, are refused. Every node needs the same.
   std::optional<PreSharedKey> key;
 
-  // Connections that came here and have not proved themselves yet, at once. When one more comes,
-  // the oldest is closed, so that silent ones do not keep others out. More than half of
-  // max_connections_per_second, which may all come at once.
+  // Connections that came here and have not proved themselves yet (without a key: are not attached
+  // yet), at once. When one more comes, the oldest is closed, so that silent ones do not keep
+  // others out. More than half of max_connections_per_second, which may all come at once.
   std::uint32_t max_handshakes = 256;
   // How many connections are accepted per second in the long run, and half of it at once. Others
   // wait, four seconds' worth of them and at least 256, and source addresses (of IPv6: networks of

@@ -5,7 +5,7 @@
 namespace kvrail {
 
 // Connections to a node's port that ended before the other side had proved itself (without a key:
-// before its hello was accepted), by why. The first of each kind is logged, the others are only
+// before it was attached), by why. The first of each kind is logged, the others are only
 // counted. Threads: plain data.
 struct StrangerStats {
   std::uint64_t http = 0;

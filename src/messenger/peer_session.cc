@@ -133,9 +133,14 @@ void PeerSession::answer(const std::vector<Message>& answers) {
   if (keys && side_ == Handshake::Side::kInitiator) stream_->encrypt(*keys);
   for (const Message& message : answers) stream_->send(message);
   if (keys && side_ == Handshake::Side::kAcceptor) stream_->encrypt(*keys);
-  if (accepted_ || !handshake_->is_accepted()) return;
-  accepted_ = true;
+  if (!handshake_->is_accepted()) return;
   stream_->set_max_message_bytes(settings_.max_message_bytes);
+  // Without a key anybody's hello is accepted, and proves nothing.
+  if (has_key_) be_accepted();
+}
+
+void PeerSession::be_accepted() {
+  if (std::exchange(accepted_, true)) return;
   owner_.session_accepted(*this);
 }
 
@@ -145,6 +150,7 @@ void PeerSession::attach() {
   failover_ = std::make_unique<LinkFailover>(engine_, loop_, owner, side_, handshake_->peer(),
                                              settings_.rail_retry_ms);
   attached_ = true;
+  be_accepted();
   const std::uint32_t interval_ms =
       std::min(settings_.heartbeat_ms, std::max(peer()->lost_after_ms / 3, 1u));
   tick_ms_ = std::max(interval_ms / 2, 1u);

@@ -26,7 +26,7 @@ class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   virtual void session_attached(PeerSession& session) = 0;
-  // The peer has proved itself, and goes on to attach.
+  // The peer has proved itself, and goes on to attach; without a key: it is attached.
   virtual void session_accepted(PeerSession& session) = 0;
   // Instead of session_attached: the introduction failed.
   virtual void session_refused(PeerSession& session, const Status& reason) = 0;
@@ -86,10 +86,8 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   }
   const std::string& label() const { return handshake_->label(); }
   bool is_attached() const { return state_ == State::kAttached; }
-  // It came here, and has not proved itself.
-  bool is_stranger() const {
-    return side_ == Handshake::Side::kAcceptor && !handshake_->is_accepted();
-  }
+  // It came here, and has not proved itself; without a key: is not attached.
+  bool is_stranger() const { return side_ == Handshake::Side::kAcceptor && !accepted_; }
   // What it was, once it is refused.
   StrangerKind stranger_kind() const { return stranger_kind_; }
 
@@ -118,6 +116,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   void on_rail_failed(std::uint32_t number, const RailFailure& failure);
   void introduce(const Message& message);
   void answer(const std::vector<Message>& answers);
+  void be_accepted();
   void attach();
   bool keep_alive(const Message& message);
   void on_stream_lost(const Status& reason);

@@ -91,6 +91,34 @@ TEST(HostilePort, SilentConnectionsDoNotKeepPeersOut) {
   EXPECT_FALSE(decode.has<PeerLostEvent>());
 }
 
+TEST(HostilePort, WithoutAKeyAHelloAloneKeepsNobodyOut) {
+  KvNodeOptions options = node_options("p", true);
+  options.messenger.key.reset();
+  options.messenger.max_handshakes = 11;
+  options.messenger.max_connections_per_second = 20;
+  options.messenger.handshake_timeout_ms = 60'000;
+  KvNode prefill(options);
+  const auto hello = frame_of(RawPeer().hello());
+  std::vector<std::unique_ptr<RawClient>> greeted;
+  for (int i = 0; i < 14; ++i) {
+    greeted.push_back(std::make_unique<RawClient>(prefill.address()));
+    ASSERT_TRUE(greeted.back()->send(hello));
+    ASSERT_EQ(greeted.back()->receive(kFrameHeaderBytes).size(), kFrameHeaderBytes);
+  }
+  EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 3; }));
+  EXPECT_TRUE(greeted.front()->wait_for_end());
+  KvNodeOptions other = node_options("d", false);
+  other.messenger.key.reset();
+  KvNode decode(other);
+  decode.messenger().connect(prefill.address());
+  prefill.take_attached();
+  // Who is attached does not make room for others.
+  for (int i = 0; i < 12; ++i) greeted.push_back(std::make_unique<RawClient>(prefill.address()));
+  EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 15; }));
+  EXPECT_EQ(prefill.messenger().stats().peers_attached, 1u);
+  EXPECT_FALSE(decode.has<PeerLostEvent>());
+}
+
 // To accept all of it takes 15 s.
 TEST(HostilePort, AFloodFromOneAddressDoesNotKeepOthersOut) {
   KvNodeOptions options = node_options("p", true);
