@@ -38,7 +38,7 @@ void PeerHub::accept(std::shared_ptr<ControlStream> stream) {
     early_.push_back(std::move(stream));
     return;
   }
-  strangers_.push_back(&open(std::move(stream), Handshake::Side::kAcceptor));
+  strangers_.push_back(&open(stream, Handshake::Side::kAcceptor));
 }
 
 // A peer that means well is through in a few round trips. So the oldest is the one to go: were the
@@ -77,7 +77,7 @@ void PeerHub::refuse_stranger(StrangerKind kind, std::string_view who, std::stri
                why, to_string(kind));
 }
 
-PeerSession& PeerHub::open(std::shared_ptr<ControlStream> stream, Handshake::Side side) {
+PeerSession& PeerHub::open(const std::shared_ptr<ControlStream>& stream, Handshake::Side side) {
   SessionOwner& owner = *this;
   const auto session = std::make_shared<PeerSession>(settings_, loop_, engine_, owner, stream);
   try {
@@ -108,16 +108,17 @@ void PeerHub::attempt(const std::shared_ptr<Connecting>& connecting) {
   if (closing_) return fail_connect(connecting, *closing_);
   const std::int64_t left_ms = (connecting->deadline_ns - now_ns()) / kNsPerMs;
   const auto timeout_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(left_ms, 1));
-  loop_.connect(connecting->host_port, timeout_ms,
-                [this, connecting](const Status& status, std::shared_ptr<ControlStream> stream) {
-                  if (!status.ok()) return retry(connecting, status);
-                  if (closing_) return fail_connect(connecting, *closing_);
-                  try {
-                    connecting->session = &open(std::move(stream), Handshake::Side::kInitiator);
-                  } catch (const std::exception& error) {
-                    fail_connect(connecting, status_of(error));
-                  }
-                });
+  loop_.connect(
+      connecting->host_port, timeout_ms,
+      [this, connecting](const Status& status, const std::shared_ptr<ControlStream>& stream) {
+        if (!status.ok()) return retry(connecting, status);
+        if (closing_) return fail_connect(connecting, *closing_);
+        try {
+          connecting->session = &open(stream, Handshake::Side::kInitiator);
+        } catch (const std::exception& error) {
+          fail_connect(connecting, status_of(error));
+        }
+      });
 }
 
 void PeerHub::retry(const std::shared_ptr<Connecting>& connecting, const Status& status) {

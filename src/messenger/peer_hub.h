@@ -101,7 +101,7 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   void fail_connect(const std::shared_ptr<Connecting>& connecting, const Status& status);
   std::shared_ptr<Connecting> connecting_of(const PeerSession& session) const;
   // Opens a session and starts it. What that throws leaves nothing behind.
-  PeerSession& open(std::shared_ptr<ControlStream> stream, Handshake::Side side);
+  PeerSession& open(const std::shared_ptr<ControlStream>& stream, Handshake::Side side);
   PeerSession* find(PeerId peer) const;
   void make_room();
   void refuse_stranger(StrangerKind kind, std::string_view who, std::string_view why);
