@@ -40,12 +40,17 @@ struct MessengerOptions {
   // or with another one, are refused. Every node needs the same.
   std::optional<PreSharedKey> key;
 
-  // Connections that came here and have not proved themselves yet, at once. When one more comes,
-  // the oldest is closed, so that silent ones do not keep others out.
+  // Connections that came here and have not proved themselves yet (without a key: are not attached
+  // yet), at once. When one more comes, the oldest is closed, so that silent ones do not keep
+  // others out. More than half of max_connections_per_second, which may all come at once.
   std::uint32_t max_handshakes = 256;
-  // How many connections are accepted per second in the long run, and half of it at once; others
-  // wait. With the above, each has about two seconds to prove itself, whoever else comes. Raise
-  // both where more than some hundreds of peers connect to one node within handshake_timeout_ms.
+  // How many connections are accepted per second in the long run, and half of it at once. Others
+  // wait, four seconds' worth of them and at least 256, and source addresses (of IPv6: networks of
+  // 64 bits) are served in turn: a flood from one delays others by one connection at a time, one
+  // from n by n. Beyond that, the last one of the address with most is closed; floods from hundreds
+  // of addresses still keep peers out. With the above, each has about two seconds to prove itself,
+  // whoever else comes. Raise both where more than some hundreds of peers connect to one node
+  // within handshake_timeout_ms.
   std::uint32_t max_connections_per_second = 100;
 
   std::uint32_t heartbeat_ms = 500;  // sent when nothing else was; at least 10

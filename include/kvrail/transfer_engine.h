@@ -117,8 +117,8 @@ class TransferEngine {
   // the peer has confirmed or died (see confirm_remote_closed). Idempotent; does not wait:
   // `closed`, which may be empty, says when.
   void close_peer(PeerId peer, ClosedCallback closed = {});
-  // Says that the peer has closed its own links for us (its control stream ended, or it said so):
-  // it reads no source of ours any more.
+  // Says that the peer has closed its own links for us, as it said itself: it reads no source of
+  // ours any more.
   void confirm_remote_closed(PeerId peer);
   // A process that was stopped within a write may hold up a worker here (shm) until somebody sees
   // that it has ended, which that worker cannot. Call this every 20 to 100 ms after close_peer, as

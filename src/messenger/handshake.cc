@@ -7,6 +7,7 @@
 
 #include "messenger/region_import.h"
 #include "messenger/send_gate.h"
+#include "messenger/strangers.h"
 
 namespace kvrail {
 namespace {
@@ -64,9 +65,9 @@ void Handshake::begin_exchange(Hello& hello) {
 
 std::vector<Message> Handshake::take(const Message& message) {
   if (const auto* goodbye = std::get_if<GoodbyeMessage>(&message)) {
-    throw Error(goodbye->code,
-                fmt::format("{} refuses: {}", label_,
-                            accepted_ ? goodbye->reason : printable(goodbye->reason)));
+    throw StrangerError(StrangerKind::kHungUp, goodbye->code,
+                        fmt::format("{} refuses: {}", label_,
+                                    accepted_ ? goodbye->reason : printable(goodbye->reason)));
   }
   switch (awaits_) {
     case Awaits::kHello:
@@ -106,10 +107,11 @@ void Handshake::check_hello(const Hello& hello) {
   node_name_ = hello.node_name;
   label_ = fmt::format("{} ({})", node_name_, address_);
   if (hello.protocol_version != kProtocolVersion) {
-    throw Error(ErrorCode::kVersionMismatch,
-                fmt::format("{} speaks version {} of the protocol and {} speaks version {}: both "
-                            "must run the same",
-                            self_.node_name, kProtocolVersion, label_, hello.protocol_version));
+    throw StrangerError(
+        StrangerKind::kOtherVersion, ErrorCode::kVersionMismatch,
+        fmt::format("{} speaks version {} of the protocol and {} speaks version {}: both "
+                    "must run the same",
+                    self_.node_name, kProtocolVersion, label_, hello.protocol_version));
   }
   check_scheme(hello.auth);
   if (hello.incarnation == self_.incarnation) {
@@ -121,37 +123,41 @@ void Handshake::check_hello(const Hello& hello) {
 void Handshake::check_scheme(AuthScheme theirs) const {
   if (theirs == scheme()) return;
   if (theirs == AuthScheme::kNone) {
-    throw Error(ErrorCode::kUnauthenticated,
-                fmt::format("{} has no pre-shared key and {} has one: give {} the same (key of "
-                            "MessengerOptions)",
-                            label_, self_.node_name, label_));
+    throw StrangerError(
+        StrangerKind::kOtherScheme, ErrorCode::kUnauthenticated,
+        fmt::format("{} has no pre-shared key and {} has one: give {} the same (key of "
+                    "MessengerOptions)",
+                    label_, self_.node_name, label_));
   }
   if (theirs == AuthScheme::kPreSharedKey) {
-    throw Error(ErrorCode::kUnauthenticated,
-                fmt::format("{} has a pre-shared key and {} has none: give {} the same (key of "
-                            "MessengerOptions)",
-                            label_, self_.node_name, self_.node_name));
+    throw StrangerError(
+        StrangerKind::kOtherScheme, ErrorCode::kUnauthenticated,
+        fmt::format("{} has a pre-shared key and {} has none: give {} the same (key of "
+                    "MessengerOptions)",
+                    label_, self_.node_name, self_.node_name));
   }
-  throw Error(ErrorCode::kUnauthenticated,
-              fmt::format("{} asks for authentication scheme {}; {} has none", label_,
-                          static_cast<unsigned>(theirs), self_.node_name));
+  throw StrangerError(StrangerKind::kOtherScheme, ErrorCode::kUnauthenticated,
+                      fmt::format("{} asks for authentication scheme {}; {} has none", label_,
+                                  static_cast<unsigned>(theirs), self_.node_name));
 }
 
 SessionSecrets Handshake::agree(const HelloMessage& hello, const HelloAckMessage& ack) const {
   try {
     return exchange_->agree(hello, ack);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{} sent {}", label_, error.what()));
+    throw StrangerError(StrangerKind::kWrongKey, error.code(),
+                        fmt::format("{} sent {}", label_, error.what()));
   }
 }
 
 void Handshake::check_proof(const std::vector<std::byte>& proof,
                             const std::vector<std::byte>& due) const {
   if (is_same_proof(proof, due)) return;
-  throw Error(ErrorCode::kUnauthenticated,
-              fmt::format("{} has another pre-shared key than {}, or somebody is between them: "
-                          "give both the same key",
-                          label_, self_.node_name));
+  throw StrangerError(
+      StrangerKind::kWrongKey, ErrorCode::kUnauthenticated,
+      fmt::format("{} has another pre-shared key than {}, or somebody is between them: "
+                  "give both the same key",
+                  label_, self_.node_name));
 }
 
 Message Handshake::take_hello(const HelloMessage& hello) {

@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 
 #include "messenger/attached_peer.h"
+#include "wire/key_exchange.h"
 #include "wire/message_limits.h"
+#include "wire/token_bucket.h"
 
 namespace kvrail {
 namespace {
@@ -38,6 +40,7 @@ KvMessengerCore::KvMessengerCore(MessengerOptions options)
       log_("messenger", options_.fabric.log),
       watcher_({options_.watcher_spin_us, options_.watcher_nap_us}, log_) {
   check_options();
+  if (options_.key) prepare_cryptography();
   identity_.node_name = options_.node_name.empty() ? default_name() : options_.node_name;
   identity_.incarnation = random_number();
   identity_.lost_after_ms = options_.lost_after_ms;
@@ -70,9 +73,15 @@ void KvMessengerCore::check_options() const {
                       options_.lost_after_ms, options_.heartbeat_ms));
   require(options_.rail_retry_ms > 0, "rail_retry_ms is 0: set it to 1 or more");
   require(options_.handshake_timeout_ms > 0, "handshake_timeout_ms is 0: set it to 1 or more");
-  require(options_.max_handshakes > 0, "max_handshakes is 0: set it to 1 or more");
   require(options_.max_connections_per_second > 0,
           "max_connections_per_second is 0: set it to 1 or more");
+  // Else each of those that are accepted at once would close one that has said nothing yet.
+  const std::uint32_t burst = TokenBucket::burst_of(options_.max_connections_per_second);
+  require(options_.max_handshakes > burst,
+          fmt::format("max_handshakes is {}, and max_connections_per_second is {}, of which {} may "
+                      "be accepted at once: set max_handshakes above that, or lower "
+                      "max_connections_per_second",
+                      options_.max_handshakes, options_.max_connections_per_second, burst));
   require(options_.max_message_bytes >= kMinMessageBytesOption,
           fmt::format("max_message_bytes is {}: set it to {} or more", options_.max_message_bytes,
                       kMinMessageBytesOption));
@@ -90,9 +99,12 @@ void KvMessengerCore::listen() {
                       "is not encrypted without a key: set key, or listen_beyond_loopback if the "
                       "network is trusted",
                       options_.listen));
-  listen_address_ = loop_->listen(options_.listen, [this](std::shared_ptr<ControlStream> stream) {
-    hub_->accept(std::move(stream));
-  });
+  listen_address_ = loop_->listen(
+      options_.listen,
+      [this](std::shared_ptr<ControlStream> stream) { hub_->accept(std::move(stream)); },
+      [this](ControlLoop::Dropped why, const std::string& remote_address) {
+        hub_->dropped(why, remote_address);
+      });
 }
 
 RegionId KvMessengerCore::register_memory(DeviceGroupId group, std::byte* data,

@@ -1,6 +1,7 @@
 #include "messenger/peer_hub.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,11 @@ namespace {
 
 constexpr std::uint32_t kRetryMs = 50;
 constexpr std::uint32_t kTendMs = 50;
+
+Status status_of(const std::exception& exception) {
+  const auto* const error = dynamic_cast<const Error*>(&exception);
+  return {error != nullptr ? error->code() : ErrorCode::kLimit, exception.what()};
+}
 
 }  // namespace
 
@@ -32,9 +38,7 @@ void PeerHub::accept(std::shared_ptr<ControlStream> stream) {
     early_.push_back(std::move(stream));
     return;
   }
-  PeerSession& session = open(std::move(stream));
-  strangers_.push_back(&session);
-  session.start(*self_, Handshake::Side::kAcceptor);
+  strangers_.push_back(&open(stream, Handshake::Side::kAcceptor));
 }
 
 // A peer that means well is through in a few round trips. So the oldest is the one to go: were the
@@ -47,12 +51,22 @@ void PeerHub::make_room() {
                                   max_strangers_));
   if (strangers_.size() >= max_strangers_) {
     PeerSession* const oldest = strangers_.front();
-    oldest->leave(reason);
+    oldest->leave(reason, StrangerKind::kMadeRoom);
   }
   if (early_.size() >= max_strangers_) {
     refuse_stranger(StrangerKind::kMadeRoom, early_.front()->remote_address(), reason.text());
     early_.erase(early_.begin());
   }
+}
+
+void PeerHub::dropped(ControlLoop::Dropped why, const std::string& remote_address) {
+  if (why == ControlLoop::Dropped::kHungUp) {
+    return refuse_stranger(StrangerKind::kHungUp, remote_address,
+                           "it closed the stream while it waited to be accepted");
+  }
+  refuse_stranger(StrangerKind::kTooMany, remote_address,
+                  "too many wait to be accepted (max_connections_per_second), most of them from "
+                  "its address");
 }
 
 void PeerHub::refuse_stranger(StrangerKind kind, std::string_view who, std::string_view why) {
@@ -63,11 +77,16 @@ void PeerHub::refuse_stranger(StrangerKind kind, std::string_view who, std::stri
                why, to_string(kind));
 }
 
-PeerSession& PeerHub::open(std::shared_ptr<ControlStream> stream) {
+PeerSession& PeerHub::open(const std::shared_ptr<ControlStream>& stream, Handshake::Side side) {
   SessionOwner& owner = *this;
-  const auto session =
-      std::make_shared<PeerSession>(settings_, loop_, engine_, owner, std::move(stream));
-  sessions_.emplace(session.get(), session);
+  const auto session = std::make_shared<PeerSession>(settings_, loop_, engine_, owner, stream);
+  try {
+    session->start(*self_, side);
+    sessions_.emplace(session.get(), session);
+  } catch (...) {
+    stream->close();
+    throw;
+  }
   return *session;
 }
 
@@ -89,14 +108,17 @@ void PeerHub::attempt(const std::shared_ptr<Connecting>& connecting) {
   if (closing_) return fail_connect(connecting, *closing_);
   const std::int64_t left_ms = (connecting->deadline_ns - now_ns()) / kNsPerMs;
   const auto timeout_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(left_ms, 1));
-  loop_.connect(connecting->host_port, timeout_ms,
-                [this, connecting](const Status& status, std::shared_ptr<ControlStream> stream) {
-                  if (!status.ok()) return retry(connecting, status);
-                  if (closing_) return fail_connect(connecting, *closing_);
-                  PeerSession& session = open(std::move(stream));
-                  connecting->session = &session;
-                  session.start(*self_, Handshake::Side::kInitiator);
-                });
+  loop_.connect(
+      connecting->host_port, timeout_ms,
+      [this, connecting](const Status& status, const std::shared_ptr<ControlStream>& stream) {
+        if (!status.ok()) return retry(connecting, status);
+        if (closing_) return fail_connect(connecting, *closing_);
+        try {
+          connecting->session = &open(stream, Handshake::Side::kInitiator);
+        } catch (const std::exception& error) {
+          fail_connect(connecting, status_of(error));
+        }
+      });
 }
 
 void PeerHub::retry(const std::shared_ptr<Connecting>& connecting, const Status& status) {
@@ -141,7 +163,7 @@ void PeerHub::session_attached(PeerSession& session) {
 void PeerHub::session_refused(PeerSession& session, const Status& reason) {
   std::erase(strangers_, &session);
   if (!closing_ && session.is_stranger()) {
-    refuse_stranger(kind_of(session.frame_fault(), reason.code()), session.label(), reason.text());
+    refuse_stranger(session.stranger_kind(), session.label(), reason.text());
   } else if (!closing_) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     log_.warning("no introduction with {}: {}", session.label(), reason.text());

@@ -49,6 +49,8 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   // Streams that were accepted before wait until then. Both must outlive the hub.
   void start(const NodeIdentity& self, PeerListener& listener);
   void accept(std::shared_ptr<ControlStream> stream);
+  // A connection was closed before it was accepted.
+  void dropped(ControlLoop::Dropped why, const std::string& remote_address);
 
   // Blocks; not on the messenger's thread. Throws Error.
   PeerId connect(const std::string& host_port, std::uint32_t timeout_ms);
@@ -98,7 +100,8 @@ class PeerHub final : public PeerMessages, private SessionOwner {
   void retry(const std::shared_ptr<Connecting>& connecting, const Status& status);
   void fail_connect(const std::shared_ptr<Connecting>& connecting, const Status& status);
   std::shared_ptr<Connecting> connecting_of(const PeerSession& session) const;
-  PeerSession& open(std::shared_ptr<ControlStream> stream);
+  // Opens a session and starts it. What that throws leaves nothing behind.
+  PeerSession& open(const std::shared_ptr<ControlStream>& stream, Handshake::Side side);
   PeerSession* find(PeerId peer) const;
   void make_room();
   void refuse_stranger(StrangerKind kind, std::string_view who, std::string_view why);

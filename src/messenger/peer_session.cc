@@ -28,13 +28,14 @@ PeerSession::PeerSession(const Settings& settings, ControlLoop& loop, TransferEn
 void PeerSession::start(const NodeIdentity& self, Handshake::Side side) {
   const auto weak = weak_from_this();
   side_ = side;
+  has_key_ = self.key.has_value();
   handshake_.emplace(self, engine_, side, stream_->remote_address(), link_options(0));
   timer_ = loop_.after(settings_.handshake_timeout_ms, [weak] {
     if (const auto session = weak.lock()) {
-      session->leave(
-          Status(ErrorCode::kDeadline,
-                 fmt::format("{} did not complete the handshake within {} ms", session->label(),
-                             session->settings_.handshake_timeout_ms)));
+      session->leave(Status(ErrorCode::kDeadline,
+                            fmt::format("{} did not complete the handshake within {} ms",
+                                        session->label(), session->settings_.handshake_timeout_ms)),
+                     StrangerKind::kTooSlow);
     }
   });
   stream_->set_max_message_bytes(kMaxStrangerBytes);
@@ -118,8 +119,11 @@ void PeerSession::introduce(const Message& message) {
     answer(handshake_->take(message));
     if (handshake_->peer()) attach();
   } catch (const Error& error) {
+    // An acceptor that has said HelloAck awaits nothing in clear any more.
+    const auto keys = handshake_->take_keys();
+    if (keys && side_ == Handshake::Side::kInitiator) stream_->encrypt(*keys);
     if (handshake_->last_words()) stream_->send(*handshake_->last_words());
-    leave(Status(error.code(), error.what()));
+    leave(Status(error.code(), error.what()), kind_of(error));
   }
 }
 
@@ -129,9 +133,14 @@ void PeerSession::answer(const std::vector<Message>& answers) {
   if (keys && side_ == Handshake::Side::kInitiator) stream_->encrypt(*keys);
   for (const Message& message : answers) stream_->send(message);
   if (keys && side_ == Handshake::Side::kAcceptor) stream_->encrypt(*keys);
-  if (accepted_ || !handshake_->is_accepted()) return;
-  accepted_ = true;
+  if (!handshake_->is_accepted()) return;
   stream_->set_max_message_bytes(settings_.max_message_bytes);
+  // Without a key anybody's hello is accepted, and proves nothing.
+  if (has_key_) be_accepted();
+}
+
+void PeerSession::be_accepted() {
+  if (std::exchange(accepted_, true)) return;
   owner_.session_accepted(*this);
 }
 
@@ -141,6 +150,7 @@ void PeerSession::attach() {
   failover_ = std::make_unique<LinkFailover>(engine_, loop_, owner, side_, handshake_->peer(),
                                              settings_.rail_retry_ms);
   attached_ = true;
+  be_accepted();
   const std::uint32_t interval_ms =
       std::min(settings_.heartbeat_ms, std::max(peer()->lost_after_ms / 3, 1u));
   tick_ms_ = std::max(interval_ms / 2, 1u);
@@ -172,20 +182,25 @@ bool PeerSession::keep_alive(const Message& message) {
 
 void PeerSession::on_stream_lost(const Status& reason) {
   stream_open_ = false;
-  // Its links are closed before its stream is; or its process is gone. What does not decode, on the
-  // other hand, says nothing of its links.
-  const bool remote_closed = reason.code() == ErrorCode::kPeerLost;
+  // A node closes its links before its stream. But anybody between the two can end a stream: where
+  // they may be, only a Goodbye, which is sealed, proves it. What does not decode never does.
+  const bool is_end = reason.code() == ErrorCode::kPeerLost;
+  const bool remote_closed = is_end && !has_key_;
+  const FrameFault fault = stream_->frame_fault();
   switch (state_) {
     case State::kIntroducing:
       remote_closed_ = remote_closed;
-      return leave(reason);
+      return leave(reason,
+                   is_end || fault != FrameFault::kNone ? kind_of(fault) : StrangerKind::kOther);
     case State::kAttached:
       remote_closed_ = remote_closed;
       return lose(reason.text(), reason.code());
     case State::kFencing:
-    case State::kLingering:
       if (remote_closed) on_remote_closed();
       return;
+    case State::kLingering:
+      if (remote_closed) return on_remote_closed();
+      return end();
     case State::kOver:
       return;
   }
@@ -202,8 +217,9 @@ void PeerSession::lose(const std::string& why, ErrorCode code) {
   fence();
 }
 
-void PeerSession::leave(const Status& reason) {
+void PeerSession::leave(const Status& reason, StrangerKind kind) {
   if (state_ != State::kIntroducing && state_ != State::kAttached) return;
+  stranger_kind_ = kind;
   reason_ = reason;
   goodbye_ = {reason.code(), reason.text()};
   fence();
@@ -238,7 +254,8 @@ void PeerSession::confirm_remote_closed() {
 void PeerSession::on_fenced() {
   const auto keep = shared_from_this();
   if (attached_) owner_.session_fenced(*this, reason_);
-  if (stream_open_ && !goodbye_taken_) stream_->send(goodbye_);
+  // Also in answer to one: it says that these links are closed, too.
+  if (stream_open_ && (!goodbye_taken_ || handshake_->opened())) stream_->send(goodbye_);
   if (!stream_open_ || remote_closed_ || !handshake_->opened()) return end();
   state_ = State::kLingering;
   linger();

@@ -12,6 +12,7 @@
 #include "messenger/attached_peer.h"
 #include "messenger/handshake.h"
 #include "messenger/link_failover.h"
+#include "messenger/strangers.h"
 #include "wire/control_loop.h"
 #include "wire/control_stream.h"
 #include "wire/message.h"
@@ -25,7 +26,7 @@ class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   virtual void session_attached(PeerSession& session) = 0;
-  // The peer has proved itself, and goes on to attach.
+  // The peer has proved itself, and goes on to attach; without a key: it is attached.
   virtual void session_accepted(PeerSession& session) = 0;
   // Instead of session_attached: the introduction failed.
   virtual void session_refused(PeerSession& session, const Status& reason) = 0;
@@ -58,8 +59,10 @@ class SessionOwner {
 //   lingering --the peer's Goodbye or end of stream--> over
 //   lingering --silence, and the peer cannot read our source any more--> over
 //
-// A stream is closed only after the links of its peer are: so its end tells the peer that nothing
-// of ours reads or writes there any more. Silence tells nothing of the kind.
+// A node says Goodbye, and closes its stream, only after its links for the peer: so either tells
+// the peer that nothing of ours reads or writes there any more. With a key only Goodbye does, since
+// anybody can end a stream; where the peer may read source pages, they are its own until it says so
+// or its process has ended, which the engine sees. Silence tells nothing of the kind.
 //
 // Threads: the messenger's. What the engine's workers tell is posted to it.
 class PeerSession : public std::enable_shared_from_this<PeerSession>, private LinkOwner {
@@ -83,17 +86,17 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   }
   const std::string& label() const { return handshake_->label(); }
   bool is_attached() const { return state_ == State::kAttached; }
-  // It came here, and has not proved itself.
-  bool is_stranger() const {
-    return side_ == Handshake::Side::kAcceptor && !handshake_->is_accepted();
-  }
-  FrameFault frame_fault() const { return stream_->frame_fault(); }
+  // It came here, and has not proved itself; without a key: is not attached.
+  bool is_stranger() const { return side_ == Handshake::Side::kAcceptor && !accepted_; }
+  // What it was, once it is refused.
+  StrangerKind stranger_kind() const { return stranger_kind_; }
 
   void send(const Message& message);
   // The attached peer cannot be trusted any more: it is lost, as by an error of its links.
   void give_up(const Status& reason) { lose(reason.text(), reason.code()); }
-  // Fences the peer and parts from it, for a reason of this node's; the first reason stands.
-  void leave(const Status& reason);
+  // Fences the peer and parts from it, for a reason of this node's; the first reason stands. `kind`
+  // is of a stranger.
+  void leave(const Status& reason, StrangerKind kind = StrangerKind::kOther);
   // The stream says nothing more and is closed; a fence under way is still told.
   void abandon();
 
@@ -113,6 +116,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   void on_rail_failed(std::uint32_t number, const RailFailure& failure);
   void introduce(const Message& message);
   void answer(const std::vector<Message>& answers);
+  void be_accepted();
   void attach();
   bool keep_alive(const Message& message);
   void on_stream_lost(const Status& reason);
@@ -137,6 +141,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   std::optional<Handshake> handshake_;
   std::unique_ptr<LinkFailover> failover_;  // once attached
   Handshake::Side side_ = Handshake::Side::kInitiator;
+  bool has_key_ = false;
   bool accepted_ = false;  // the owner was told
 
   State state_ = State::kIntroducing;
@@ -144,6 +149,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   bool stream_open_ = true;     // messages can be sent
   bool remote_closed_ = false;  // the peer's links for us are closed
   bool goodbye_taken_ = false;
+  StrangerKind stranger_kind_ = StrangerKind::kOther;
   Status reason_;           // what is told here
   GoodbyeMessage goodbye_;  // and what the peer is told
   std::unique_ptr<ControlLoop::Timer> timer_;

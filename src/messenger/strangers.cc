@@ -2,7 +2,12 @@
 
 namespace kvrail {
 
-StrangerKind kind_of(FrameFault fault, ErrorCode code) {
+StrangerKind kind_of(const Error& error) {
+  if (const auto* const told = dynamic_cast<const StrangerError*>(&error)) return told->kind();
+  return error.code() == ErrorCode::kMalformed ? StrangerKind::kGarbage : StrangerKind::kOther;
+}
+
+StrangerKind kind_of(FrameFault fault) {
   switch (fault) {
     case FrameFault::kHttp:
       return StrangerKind::kHttp;
@@ -18,31 +23,18 @@ StrangerKind kind_of(FrameFault fault, ErrorCode code) {
       return StrangerKind::kGarbage;
     case FrameFault::kNotSealed:
       return StrangerKind::kWrongKey;
+    case FrameFault::kLeft:
     case FrameFault::kNone:
       break;
   }
-  switch (code) {
-    case ErrorCode::kMalformed:
-      return StrangerKind::kGarbage;
-    case ErrorCode::kDeadline:
-      return StrangerKind::kTooSlow;
-    case ErrorCode::kPeerLost:
-      return StrangerKind::kHungUp;
-    case ErrorCode::kUnauthenticated:
-      return StrangerKind::kOtherScheme;
-    case ErrorCode::kVersionMismatch:
-      return StrangerKind::kOtherVersion;
-    case ErrorCode::kLimit:
-      return StrangerKind::kMadeRoom;
-    default:
-      return StrangerKind::kOther;
-  }
+  return StrangerKind::kHungUp;
 }
 
 std::string_view to_string(StrangerKind kind) {
-  static constexpr std::array<std::string_view, 13> kNames = {
-      "http",    "tls",       "ssh",          "zero length",   "huge length", "garbage", "too slow",
-      "hung up", "wrong key", "other scheme", "other version", "made room",   "other"};
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "http",          "tls",       "ssh",      "zero length", "huge length",
+      "garbage",       "too slow",  "hung up",  "wrong key",   "other scheme",
+      "other version", "made room", "too many", "other"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -63,6 +55,7 @@ StrangerStats Strangers::stats() const {
           .other_scheme = of(StrangerKind::kOtherScheme),
           .other_version = of(StrangerKind::kOtherVersion),
           .made_room = of(StrangerKind::kMadeRoom),
+          .too_many = of(StrangerKind::kTooMany),
           .other = of(StrangerKind::kOther)};
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "kvrail/error.h"
@@ -26,11 +27,26 @@ enum class StrangerKind : std::uint8_t {
   kOtherScheme,
   kOtherVersion,
   kMadeRoom,
+  kTooMany,
   kOther,
 };
 
-// By what arrived, and by what it was refused with.
-StrangerKind kind_of(FrameFault fault, ErrorCode code);
+// What an introduction fails with, where that says more than the code of the error.
+class StrangerError : public Error {
+ public:
+  StrangerError(StrangerKind kind, ErrorCode code, const std::string& text)
+      : Error(code, text), kind_(kind) {}
+
+  StrangerKind kind() const { return kind_; }
+
+ private:
+  StrangerKind kind_;
+};
+
+// Never by words of the stranger's own, such as the code of a Goodbye.
+StrangerKind kind_of(const Error& error);
+// kHungUp where nothing is wrong with what arrived.
+StrangerKind kind_of(FrameFault fault);
 // For logs.
 std::string_view to_string(StrangerKind kind);
 

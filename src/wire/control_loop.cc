@@ -79,7 +79,8 @@ void ControlLoop::post(std::function<void()> work) {
 
 bool ControlLoop::on_loop_thread() const { return core_->on_thread(); }
 
-std::string ControlLoop::listen(const std::string& host_port, AcceptHandler on_accept) {
+std::string ControlLoop::listen(const std::string& host_port, AcceptHandler on_accept,
+                                DropHandler on_drop) {
   const HostPort where = parse_host_port(host_port);
   std::vector<asio::ip::tcp::endpoint> endpoints;
   try {
@@ -88,7 +89,8 @@ std::string ControlLoop::listen(const std::string& host_port, AcceptHandler on_a
     throw Error(ErrorCode::kInvalidArgument,
                 "cannot listen on " + host_port + ": " + std::string(e.what()));
   }
-  auto listener = std::make_shared<Listener>(core_, endpoints.front(), std::move(on_accept));
+  auto listener = std::make_shared<Listener>(core_, endpoints.front(), std::move(on_accept),
+                                             std::move(on_drop));
   std::string address = listener->address();
   asio::dispatch(core_->io(), [core = core_.get(), listener = std::move(listener)] {
     core->listeners().push_back(listener);

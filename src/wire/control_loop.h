@@ -17,8 +17,9 @@ class LoopCore;
 struct ControlLimits {
   std::uint32_t max_message_bytes = 16u << 20;  // both ways; at least kMinMessageBytes
   std::uint64_t max_queued_bytes = 256u << 20;  // unsent, per stream; at least one message
-  // By each listener, in the long run, and half of it at once. Who comes beyond that waits in
-  // the queue of the system. 0: any number.
+  // By each listener, in the long run, and half of it at once. Those that come beyond that wait,
+  // four seconds' worth of them and at least 256; source addresses (of IPv6: the first 64 bits) are
+  // served in turn. 0: any number.
   std::uint32_t max_accepts_per_second = 0;
 };
 
@@ -55,7 +56,15 @@ class ControlLoop {
   // is looked up, and its first address taken). A port that another process listens on is refused,
   // one in TIME_WAIT is not. Throws Error: kAddressInUse, kInvalidArgument, kLimit. A stream that
   // `on_accept` does not keep is closed.
-  std::string listen(const std::string& host_port, AcceptHandler on_accept);
+  //
+  // `on_drop` hears of connections that were closed while they waited (max_accepts_per_second).
+  enum class Dropped {
+    kHungUp,   // by the other side
+    kTooMany,  // here: too many waited, most of them from its address
+  };
+  using DropHandler = std::function<void(Dropped why, const std::string& remote_address)>;
+  std::string listen(const std::string& host_port, AcceptHandler on_accept,
+                     DropHandler on_drop = {});
   // Ends all listening; accepted streams stay.
   void stop_listening();
   // Whether a host names only loopback addresses (127/8, ::1); a name is looked up.

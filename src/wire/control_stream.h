@@ -25,7 +25,8 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
  public:
   struct Handlers {
     std::function<void(Message message)> on_message;
-    // Once: end of stream or an error (kPeerLost), a frame longer than allowed or a message that
+    // Once: end of stream, an error, or a Goodbye in clear as the first of the sealed frames
+    // (kPeerLost), a frame longer than allowed or a message that
     // does not decode (kMalformed), one that does not open (kUnauthenticated), or an on_message
     // that threw (its code); the text says which.
     // The stream is closed by then. Never after close(), never inside a call.

@@ -17,6 +17,7 @@ enum class FrameFault : std::uint8_t {
   kHugeLength,  // above what the reader allows at this time
   kGarbage,     // any other bytes that begin like no message
   kNotSealed,   // a frame that the stream's key does not open
+  kLeft,        // a Goodbye in clear where the first sealed frame was due
 };
 
 // What FrameReader throws.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -43,6 +45,23 @@ Guess guess(std::string_view bytes) {
   if (bytes.starts_with("\x16\x03")) return {FrameFault::kTls, "; it looks like a TLS handshake"};
   if (bytes.starts_with("SSH-")) return {FrameFault::kSsh, "; it looks like SSH"};
   return {};
+}
+
+bool has_identifier(const std::byte* message) {
+  return std::memcmp(message + kIdentifierOffset, kMessageIdentifier.data(),
+                     kMessageIdentifier.size()) == 0;
+}
+
+// A Goodbye of a node that does not blame the key.
+bool is_farewell(std::span<const std::byte> clear) {
+  if (clear.empty()) return false;
+  try {
+    const Message message = decode(clear);
+    const auto* const goodbye = std::get_if<GoodbyeMessage>(&message);
+    return goodbye != nullptr && goodbye->code != ErrorCode::kUnauthenticated;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -91,14 +110,17 @@ std::optional<std::span<const std::byte>> FrameReader::next() {
   }
 
   // Most of what is no message of ours has a length that would be waited for in vain.
-  if (!cipher_ && available >= kFrameHeaderBytes + kMinMessageBytes &&
-      std::memcmp(message + kIdentifierOffset, kMessageIdentifier.data(),
-                  kMessageIdentifier.size()) != 0) {
+  if (!cipher_ && available >= kFrameHeaderBytes + kMinMessageBytes && !has_identifier(message)) {
     fail(length);
   }
   if (available - kFrameHeaderBytes < length) return std::nullopt;
   begin_ += kFrameHeaderBytes + length;
-  if (cipher_ && !cipher_->open({frame, kFrameHeaderBytes + length})) fail_to_open();
+  if (cipher_) {
+    // What does not open is spoilt by trying.
+    std::vector<std::byte> clear;
+    if (cipher_->count() == 0 && has_identifier(message)) clear.assign(message, message + length);
+    if (!cipher_->open({frame, kFrameHeaderBytes + length})) fail_to_open(clear);
+  }
   return std::span<const std::byte>(message, length - tag_bytes);
 }
 
@@ -121,7 +143,11 @@ void FrameReader::fail(std::uint32_t length) const {
                   kMinMessageBytes + tag_bytes, max_message_bytes_ + tag_bytes, found.text));
 }
 
-void FrameReader::fail_to_open() const {
+void FrameReader::fail_to_open(std::span<const std::byte> clear) const {
+  if (is_farewell(clear)) {
+    throw FrameError(ErrorCode::kPeerLost, FrameFault::kLeft,
+                     "a Goodbye in clear: it left before it had this node's HelloAck");
+  }
   // Whoever has the key begins well.
   const std::string_view text =
       cipher_->count() == 0

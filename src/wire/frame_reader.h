@@ -37,7 +37,8 @@ class FrameReader {
  private:
   void grow(std::size_t capacity);
   [[noreturn]] void fail(std::uint32_t length) const;
-  [[noreturn]] void fail_to_open() const;
+  // `clear`: the frame as it came, if it may be one that was never sealed.
+  [[noreturn]] void fail_to_open(std::span<const std::byte> clear) const;
 
   std::uint32_t max_message_bytes_;
   std::optional<FrameCipher> cipher_;

@@ -109,11 +109,17 @@ std::vector<std::byte> prove(const Secret& key, const Secret& transcript) {
 
 }  // namespace
 
+void prepare_cryptography() {
+  if (sodium_init() < 0) {
+    throw Error(ErrorCode::kUnsupported,
+                "libsodium finds no source of random numbers, which a pre-shared key needs (key of "
+                "MessengerOptions): give the process getrandom() or /dev/urandom");
+  }
+}
+
 KeyExchange::KeyExchange(const PreSharedKey& key)
     : key_(key), nonce_(kNonceBytes), public_key_(kPublicKeyBytes) {
-  if (sodium_init() < 0) {
-    throw Error(ErrorCode::kUnsupported, "libsodium cannot find a source of random numbers");
-  }
+  prepare_cryptography();
   randombytes_buf(secret_key_.data(), Secret::kBytes);
   randombytes_buf(nonce_.data(), nonce_.size());
   crypto_scalarmult_base(reinterpret_cast<unsigned char*>(public_key_.data()), secret_key_.data());

@@ -21,6 +21,10 @@ struct SessionSecrets {
   Secret to_initiator;
 };
 
+// Once per process is enough, and any number is allowed; the exchange and the ciphers need it.
+// Throws Error (kUnsupported) where there is no source of random numbers. Threads: any.
+void prepare_cryptography();
+
 // One end's part in one introduction: an X25519 key pair and a nonce that are used once, so that
 // later loss of the pre-shared key does not open what was recorded. docs/protocol.md has the
 // derivation.

@@ -21,6 +21,18 @@ std::string to_text(const tcp::endpoint& endpoint) {
   return fmt::format("[{}]:{}", address.to_string(), endpoint.port());
 }
 
+SourceAddress source_of(const asio::ip::address& address) {
+  if (address.is_v4()) return {false, address.to_v4().to_uint()};
+  const asio::ip::address_v6 v6 = address.to_v6();
+  if (v6.is_v4_mapped()) {
+    return {false, asio::ip::make_address_v4(asio::ip::v4_mapped, v6).to_uint()};
+  }
+  const auto bytes = v6.to_bytes();
+  std::uint64_t prefix = 0;
+  for (std::size_t i = 0; i < sizeof prefix; ++i) prefix = prefix << 8 | bytes[i];
+  return {true, prefix};
+}
+
 std::vector<tcp::endpoint> literal_endpoints(const HostPort& host_port) {
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(host_port.host, error);

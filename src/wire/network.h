@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <asio/ip/tcp.hpp>
@@ -12,6 +14,11 @@ namespace kvrail {
 
 // "127.0.0.1:4600", "[::1]:4600"; an IPv4 address that came through an IPv6 socket reads as IPv4.
 std::string to_text(const asio::ip::tcp::endpoint& endpoint);
+
+// Whose a connection is, as far as its address says: an IPv4 address, or the first 64 bits of an
+// IPv6 address, of which one host may have all the rest. Whether it is IPv6, and these bits.
+using SourceAddress = std::pair<bool, std::uint64_t>;
+SourceAddress source_of(const asio::ip::address& address);
 
 // The endpoint that HOST:PORT literally is; empty for a name.
 std::vector<asio::ip::tcp::endpoint> literal_endpoints(const HostPort& host_port);

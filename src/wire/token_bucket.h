@@ -9,6 +9,11 @@ namespace kvrail {
 // Threads: one.
 class TokenBucket {
  public:
+  // What is meant where a rate alone is given: half a second's worth.
+  static std::uint32_t burst_of(std::uint32_t per_second) {
+    return std::max<std::uint32_t>(per_second / 2, 1);
+  }
+
   // 0 per second: any number.
   TokenBucket(std::uint32_t per_second, std::uint32_t burst)
       : interval_ns_(per_second == 0 ? 0 : kNsPerSecond / per_second),

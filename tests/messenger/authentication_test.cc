@@ -1,13 +1,9 @@
 // Nodes with a pre-shared key: what they move, whom they refuse, and what they tell nobody else.
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <array>
 #include <cstring>
 #include <thread>
 
+#include "messenger/eavesdropper.h"
 #include "messenger/messenger_pair.h"
 #include "messenger/raw_peer.h"
 #include "wire/codec.h"
@@ -193,6 +189,46 @@ TEST(Authentication, PublicKeysOfZerosAreRefused) {
     EXPECT_EQ(raw.take<GoodbyeMessage>().code, ErrorCode::kUnauthenticated);
     EXPECT_TRUE(raw.ended());
   }
+  EXPECT_EQ(node.messenger().stats().strangers.wrong_key, 3u);
+}
+
+TEST(Authentication, AGoodbyeInClearDoesNotChooseItsCounter) {
+  KvNode node(node_options("p", true, key_of(7)));
+  std::uint64_t came = 0;
+  for (const ErrorCode code : {ErrorCode::kShutDown, ErrorCode::kUnauthenticated,
+                               ErrorCode::kVersionMismatch, ErrorCode::kLimit}) {
+    RawPeer raw;
+    raw.connect(node.address());
+    raw.send(GoodbyeMessage{code, "?"});
+    EXPECT_TRUE(raw.ended());
+    ++came;
+    EXPECT_TRUE(poll_until([&] { return node.messenger().stats().handshakes_refused == came; }));
+    EXPECT_EQ(node.messenger().stats().strangers.hung_up, came) << to_string(code);
+  }
+}
+
+// Its HelloAck is on the way when the initiator leaves.
+TEST(Authentication, AnInitiatorThatLeavesBeforeItHasTheAnswerIsNotTakenForOneWithAnotherKey) {
+  KvNode node(node_options("p", true, key_of(7)));
+  const auto leave = [&](const Message& last) {
+    RawPeer raw(key_of(7));
+    raw.connect(node.address());
+    raw.send(raw.hello());
+    raw.take<HelloAckMessage>();
+    raw.send(last);
+    EXPECT_TRUE(raw.ended());
+  };
+  const auto stats = [&] { return node.messenger().stats().strangers; };
+  leave(GoodbyeMessage{ErrorCode::kShutDown, "d closes"});
+  EXPECT_TRUE(poll_until([&] { return stats().hung_up == 1; }));
+  EXPECT_EQ(stats().wrong_key, 0u);
+  EXPECT_THAT(node.log(), ::testing::Contains(HasSubstr("a Goodbye in clear")));
+  // What blames the key, or is no Goodbye.
+  leave(GoodbyeMessage{ErrorCode::kUnauthenticated, "?"});
+  EXPECT_TRUE(poll_until([&] { return stats().wrong_key == 1; }));
+  leave(CancelMessage{77, "a text that is long enough"});
+  EXPECT_TRUE(poll_until([&] { return stats().wrong_key == 2; }));
+  EXPECT_EQ(stats().hung_up, 1u);
 }
 
 // Stands in for the acceptor of a node that connects; gives `answer` to its Hello, and hears what
@@ -265,60 +301,6 @@ TEST_F(FalseAcceptorTest, CannotUseAPublicKeyOfZeros) {
     return answer;
   });
 }
-
-// Forwards the bytes between two nodes, and keeps them.
-class Eavesdropper {
- public:
-  explicit Eavesdropper(std::string target) : target_(std::move(target)) {}
-  ~Eavesdropper() { end(); }
-
-  std::string listen() {
-    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in here{};
-    here.sin_family = AF_INET;
-    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof here;
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&here), size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 4), 0);
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here), &size);
-    thread_ = std::thread([this] { forward(); });
-    return "127.0.0.1:" + std::to_string(ntohs(here.sin_port));
-  }
-
-  // Waits for the end of the stream.
-  void end() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    if (thread_.joinable()) thread_.join();
-  }
-
-  // After end().
-  Bytes to_acceptor;
-  Bytes to_initiator;
-
- private:
-  void forward() {
-    const UniqueFd initiator(::accept(listener_.get(), nullptr, nullptr));
-    if (!initiator) return;
-    const RawClient acceptor(target_);
-    std::array<pollfd, 2> ends = {pollfd{initiator.get(), POLLIN, 0},
-                                  pollfd{acceptor.fd(), POLLIN, 0}};
-    while (pass(ends[0], ends[1], to_acceptor) && pass(ends[1], ends[0], to_initiator)) {
-      if (::poll(ends.data(), ends.size(), 1000) < 0) return;
-    }
-  }
-  static bool pass(const pollfd& from, const pollfd& to, Bytes& heard) {
-    if ((from.revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
-    std::array<std::byte, 4096> bytes;
-    const auto count = ::recv(from.fd, bytes.data(), bytes.size(), 0);
-    if (count <= 0) return false;
-    heard.insert(heard.end(), bytes.begin(), bytes.begin() + count);
-    return ::send(to.fd, bytes.data(), static_cast<std::size_t>(count), MSG_NOSIGNAL) == count;
-  }
-
-  const std::string target_;
-  UniqueFd listener_;
-  std::thread thread_;
-};
 
 class EavesdropperTest : public ::testing::TestWithParam<bool> {};
 

@@ -11,6 +11,7 @@
 namespace kvrail {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::ptrdiff_t lines_with(const KvNode& node, const std::string& text) {
@@ -69,11 +70,12 @@ TEST(HostilePort, RequestsGoOnBeside64StrangersOfAllKinds) {
 
 TEST(HostilePort, SilentConnectionsDoNotKeepPeersOut) {
   KvNodeOptions options = node_options("p", true);
-  options.messenger.max_handshakes = 4;
+  options.messenger.max_handshakes = 11;
+  options.messenger.max_connections_per_second = 20;
   options.messenger.handshake_timeout_ms = 60'000;
   KvNode prefill(options);
   std::vector<std::unique_ptr<RawClient>> silent;
-  for (int i = 0; i < 10; ++i) silent.push_back(std::make_unique<RawClient>(prefill.address()));
+  for (int i = 0; i < 17; ++i) silent.push_back(std::make_unique<RawClient>(prefill.address()));
   EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 6; }));
   // The oldest went.
   for (std::size_t i = 0; i < 6; ++i) EXPECT_TRUE(silent[i]->wait_for_end()) << i;
@@ -89,14 +91,63 @@ TEST(HostilePort, SilentConnectionsDoNotKeepPeersOut) {
   EXPECT_FALSE(decode.has<PeerLostEvent>());
 }
 
+TEST(HostilePort, WithoutAKeyAHelloAloneKeepsNobodyOut) {
+  KvNodeOptions options = node_options("p", true);
+  options.messenger.key.reset();
+  options.messenger.max_handshakes = 11;
+  options.messenger.max_connections_per_second = 20;
+  options.messenger.handshake_timeout_ms = 60'000;
+  KvNode prefill(options);
+  const auto hello = frame_of(RawPeer().hello());
+  std::vector<std::unique_ptr<RawClient>> greeted;
+  for (int i = 0; i < 14; ++i) {
+    greeted.push_back(std::make_unique<RawClient>(prefill.address()));
+    ASSERT_TRUE(greeted.back()->send(hello));
+    ASSERT_EQ(greeted.back()->receive(kFrameHeaderBytes).size(), kFrameHeaderBytes);
+  }
+  EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 3; }));
+  EXPECT_TRUE(greeted.front()->wait_for_end());
+  KvNodeOptions other = node_options("d", false);
+  other.messenger.key.reset();
+  KvNode decode(other);
+  decode.messenger().connect(prefill.address());
+  prefill.take_attached();
+  // Who is attached does not make room for others.
+  for (int i = 0; i < 12; ++i) greeted.push_back(std::make_unique<RawClient>(prefill.address()));
+  EXPECT_TRUE(poll_until([&] { return prefill.messenger().stats().strangers.made_room == 15; }));
+  EXPECT_EQ(prefill.messenger().stats().peers_attached, 1u);
+  EXPECT_FALSE(decode.has<PeerLostEvent>());
+}
+
+// To accept all of it takes 15 s.
+TEST(HostilePort, AFloodFromOneAddressDoesNotKeepOthersOut) {
+  KvNodeOptions options = node_options("p", true);
+  options.messenger.max_connections_per_second = 20;
+  KvNode prefill(options);
+  std::vector<std::unique_ptr<RawClient>> flood;
+  for (int i = 0; i < 320; ++i) {
+    flood.push_back(std::make_unique<RawClient>(prefill.address(), "127.0.0.2"));
+  }
+  KvNode decode(node_options("d", false));
+  decode.messenger().connect(prefill.address());
+  prefill.take_attached();
+  const auto stats = [&] { return prefill.messenger().stats().strangers; };
+  EXPECT_TRUE(poll_until([&] { return stats().too_many > 0; }));
+  EXPECT_EQ(lines_with(prefill, "too many wait to be accepted"), 1);
+  flood.clear();
+  EXPECT_TRUE(poll_until([&] { return stats().hung_up >= 200; }));
+  EXPECT_FALSE(decode.has<PeerLostEvent>());
+}
+
 TEST(HostilePort, ConnectionsThatComeBeforeStartAreBoundedToo) {
   MessengerOptions options;
   options.fabric.provider = "tcp";
   options.listen = "127.0.0.1:0";
-  options.max_handshakes = 2;
+  options.max_handshakes = 5;
+  options.max_connections_per_second = 8;
   KvMessenger messenger(options);
   std::vector<std::unique_ptr<RawClient>> early;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 8; ++i) {
     early.push_back(std::make_unique<RawClient>(messenger.listen_address()));
   }
   EXPECT_TRUE(poll_until([&] { return messenger.stats().strangers.made_room == 3; }));
@@ -146,19 +197,30 @@ TEST(HostilePort, AStrangerCannotSendLargeFrames) {
   }
 }
 
-TEST(HostilePort, OptionsOutOfRangeAreNamed) {
-  for (const std::string name : {"max_handshakes", "max_connections_per_second"}) {
-    MessengerOptions options;
-    options.fabric.provider = "tcp";
-    (name == "max_handshakes" ? options.max_handshakes : options.max_connections_per_second) = 0;
-    try {
-      const KvMessenger messenger(options);
-      ADD_FAILURE() << name << " of 0 is taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      EXPECT_THAT(error.what(), HasSubstr(name));
-    }
+std::string fault_of(std::uint32_t max_handshakes, std::uint32_t max_connections_per_second) {
+  MessengerOptions options;
+  options.fabric.provider = "tcp";
+  options.max_handshakes = max_handshakes;
+  options.max_connections_per_second = max_connections_per_second;
+  try {
+    const KvMessenger messenger(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
   }
+  return "";
+}
+
+TEST(HostilePort, OptionsOutOfRangeAreNamed) {
+  EXPECT_THAT(fault_of(256, 0), HasSubstr("max_connections_per_second is 0"));
+  EXPECT_THAT(fault_of(0, 100), HasSubstr("max_handshakes is 0"));
+  EXPECT_THAT(fault_of(1, 1), HasSubstr("max_handshakes is 1"));
+  EXPECT_THAT(
+      fault_of(50, 100),
+      AllOf(HasSubstr("max_handshakes is 50"), HasSubstr("max_connections_per_second is 100"),
+            HasSubstr("50 may be accepted at once"), HasSubstr("set max_handshakes above that")));
+  EXPECT_EQ(fault_of(51, 100), "");
+  EXPECT_EQ(fault_of(2, 1), "");
 }
 
 }  // namespace

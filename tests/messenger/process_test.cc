@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "messenger/eavesdropper.h"
 #include "messenger/messenger_pair.h"
 #include "support/process_child.h"
 
@@ -130,6 +131,36 @@ TEST_P(ProcessTest, ADecodeNodeThatIsStoppedHoldsSourcePagesOnlyWhereItMayReadTh
   EXPECT_EQ(hear(child.channel()), "peer_lost");
   say(child.channel(), "end");
   EXPECT_EQ(child.wait_for_exit(), 0);
+}
+
+// Anybody on its way can end a stream. The peer is alive, as it is here, or it is not.
+TEST_P(ProcessTest, TheEndOfAStreamDoesNotReleaseSourcePagesThatThePeerMayRead) {
+  KvNode node(options(GetParam(), true));
+  Eavesdropper between(node.address());
+  ChildProcess child("decode");
+  say(child.channel(), GetParam());
+  say(child.channel(), between.listen());
+  serve_first(node);
+  ASSERT_EQ(hear(child.channel()), "asked");
+  const TestPrompt source = prompt(1);
+  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
+  ASSERT_TRUE(child.stop());
+  node.messenger().bind_pages(id, source.pages, kTokens);
+  ASSERT_TRUE(poll_until([&] {
+    const auto peers = node.messenger().stats().fabric.peers;
+    return !peers.empty() && peers[0].links.writes_posted > peers[0].links.writes_completed;
+  }));
+  between.cut();
+  EXPECT_EQ(node.take<CancelledEvent>().reason.code(), ErrorCode::kPeerLost);
+  const std::string lost = node.take<PeerLostEvent>().reason.text();
+  EXPECT_THAT(lost, HasSubstr("closed the stream"));
+  if (GetParam() == "shm") {
+    EXPECT_TRUE(
+        holds_for(std::chrono::milliseconds(200), [&] { return !node.has<PagesReleasedEvent>(); }));
+    child.kill();
+  }
+  EXPECT_EQ(node.take<PagesReleasedEvent>().result.code(), ErrorCode::kPeerLost);
+  EXPECT_THAT(node.pending(), IsEmpty());
 }
 
 TEST_P(ProcessTest, ADecodeNodeThatIsKilledReleasesSourcePages) {

@@ -1,5 +1,6 @@
 #include "wire/loop_support.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -103,8 +104,13 @@ Connected connect_to(ControlLoop& loop, const std::string& address, std::uint32_
   return future.get();
 }
 
-RawClient::RawClient(const std::string& address)
+RawClient::RawClient(const std::string& address, const char* from)
     : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  EXPECT_EQ(::inet_pton(AF_INET, from, &own.sin_addr), 1) << from;
+  EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own), 0)
+      << std::strerror(errno);
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(parse_host_port(address).port);

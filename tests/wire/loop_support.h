@@ -82,7 +82,8 @@ Connected connect_to(ControlLoop& loop, const std::string& address,
 // A blocking TCP client that sends whatever it likes.
 class RawClient {
  public:
-  explicit RawClient(const std::string& address);
+  // From 127.0.0.1, or another address of this host.
+  explicit RawClient(const std::string& address, const char* from = "127.0.0.1");
 
   // False when the other side has closed.
   bool send(std::span<const std::byte> bytes);
