@@ -1,0 +1,100 @@
+#include "perf/command_line.h"
+
+#include <CLI/CLI.hpp>
+
+#include "kvrail/error.h"
+#include "perf/target_process.h"
+
+namespace kvrail::perf {
+namespace {
+
+// Texts that become values once the arguments are complete.
+struct Texts {
+  std::vector<std::string> page_bytes;
+  std::string layout;
+  std::string max_memory;
+};
+
+void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
+  for (const std::uint64_t bytes : settings.page_bytes) {
+    texts.page_bytes.push_back(bytes_text(bytes));
+  }
+  texts.layout = to_string(settings.layout);
+  texts.max_memory = bytes_text(settings.max_memory_bytes);
+  app.add_option("--tests", settings.tests, "write, immediate, message")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--provider", settings.provider, "tcp, shm, verbs, efa, auto, ...")
+      ->capture_default_str();
+  app.add_option("--nic", settings.nic, "libfabric's name of the device; else its first");
+  app.add_option("--page-bytes", texts.page_bytes, "sizes of pages, such as 4K,64K,1M")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--pages", settings.pages, "pages, each at a place of its own")
+      ->capture_default_str();
+  app.add_option("--list-pages", settings.list_pages, "pages of one submission")
+      ->capture_default_str();
+  app.add_option("--layout", texts.layout, "neighbouring, apart or shuffled")
+      ->capture_default_str();
+  app.add_option("--depth", settings.depth, "submissions outstanding")->capture_default_str();
+  app.add_option("--rails", settings.rails, "endpoints on the NIC, kvrail only")
+      ->capture_default_str();
+  app.add_option("--rounds", settings.rounds, "rounds of each contender")->capture_default_str();
+  app.add_option("--round-ms", settings.round_ms, "least time of a round")->capture_default_str();
+  app.add_option("--messages", settings.messages, "messages of a round")->capture_default_str();
+  app.add_option("--max-memory", texts.max_memory, "bytes of pages; fewer pages are taken above it")
+      ->capture_default_str();
+}
+
+void add_local(CLI::App& app, LocalSettings& local) {
+  app.add_option("--bind", local.bind_address, "address of this host for socket providers")
+      ->capture_default_str();
+  app.add_option("--core", local.core, "core to run on; -1: any")->capture_default_str();
+}
+
+void finish(Settings& settings, const Texts& texts) {
+  settings.page_bytes.clear();
+  for (const std::string& text : texts.page_bytes) {
+    settings.page_bytes.push_back(parse_bytes(text));
+  }
+  settings.layout = parse_layout(texts.layout);
+  settings.max_memory_bytes = parse_bytes(texts.max_memory);
+  settings.check();
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int count, char** arguments) {
+  CommandLine line;
+  Texts texts;
+  CLI::App app("Measures how fast kvrail moves pages.", "kvrail-perf");
+  app.require_subcommand(1);
+
+  CLI::App& pair = *app.add_subcommand("pair", "both sides on this host, in two processes");
+  add_settings(pair, line.settings, texts);
+  pair.add_option("--bind", line.local.bind_address, "address for socket providers")
+      ->capture_default_str();
+  pair.add_option("--cores", line.cores, "cores of the source and the target; else the first two")
+      ->delimiter(',')
+      ->expected(2);
+
+  CLI::App& target = *app.add_subcommand(kTargetCommand, "")->group("");
+  add_local(target, line.local);
+
+  try {
+    app.parse(count, arguments);
+    if (target.parsed()) {
+      line.mode = CommandLine::Mode::kTarget;
+    } else {
+      finish(line.settings, texts);
+      line.mode = CommandLine::Mode::kPair;
+    }
+  } catch (const CLI::ParseError& error) {
+    line.exit_code = app.exit(error);
+  } catch (const Error& error) {
+    line.exit_code = app.exit(CLI::ValidationError(error.what()));
+  }
+  return line;
+}
+
+}  // namespace kvrail::perf

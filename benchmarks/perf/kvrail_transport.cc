@@ -1,0 +1,275 @@
+#include "perf/kvrail_transport.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "kvrail/error.h"
+
+namespace kvrail::perf {
+namespace {
+
+constexpr DeviceGroupId kGroup{0};
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+TransferEngineOptions engine_options(const Settings& settings, const LocalSettings& local) {
+  TransferEngineOptions options;
+  options.provider = settings.provider;
+  options.bind_address = local.bind_address;
+  options.submission_queue_length = std::max(options.submission_queue_length, settings.depth);
+  DeviceGroupOptions& group = options.device_groups[0];
+  if (!settings.nic.empty()) group.nics = {settings.nic};
+  group.rails_per_nic = settings.rails;
+  if (local.core >= 0) group.cores = {static_cast<unsigned>(local.core)};
+  return options;
+}
+
+std::uint32_t units_of(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + kMaxUnitBytes - 1) / kMaxUnitBytes);
+}
+
+void require(const Status& status) {
+  if (!status.ok()) throw Error(status.code(), status.text());
+}
+
+// Set by the first of several callbacks that has something to say.
+class Outcome {
+ public:
+  std::future<Status> future() { return promise_.get_future(); }
+  void set(const Status& status) {
+    if (!told_.exchange(true, std::memory_order_relaxed)) promise_.set_value(status);
+  }
+
+ private:
+  std::atomic<bool> told_{false};
+  std::promise<Status> promise_;
+};
+
+void wait_for(std::future<Status>& outcome, const char* what) {
+  if (outcome.wait_for(kPatience) != std::future_status::ready) {
+    throw Error(ErrorCode::kDeadline, std::string(what) + " did not come");
+  }
+  require(outcome.get());
+}
+
+}  // namespace
+
+// One send(). Shared with the callbacks: they may outlive a send() that failed.
+struct KvrailTransport::Flow {
+  PeerId peer;
+  WriteList list;  // without runs
+  const std::vector<std::vector<WriteRun>>* lists = nullptr;
+  std::uint64_t total = 0;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> done{0};
+  std::atomic<std::uint64_t> writes{0};
+  std::vector<double> latencies_us;  // of the submissions, in the order of their completions
+  Outcome outcome;
+};
+
+// One round of messages, shared with the callbacks.
+struct KvrailTransport::Messages {
+  PeerId peer;
+  WriteList list;
+  std::vector<CounterId> remote_counters;
+  std::vector<double> times_us;
+  Clock::time_point sent;
+  Outcome outcome;
+
+  void write(TransferEngine& engine, const std::shared_ptr<Messages>& self, std::size_t message) {
+    WriteList next = list;
+    next.counter = remote_counters[message];
+    sent = Clock::now();
+    const Status status = engine.submit(peer, std::move(next), FullQueue::kRefuse,
+                                        [self](const Status& status, const WriteReport&) {
+                                          if (!status.ok()) self->outcome.set(status);
+                                        });
+    if (!status.ok()) outcome.set(status);
+  }
+};
+
+KvrailTransport::KvrailTransport(const Settings& settings, const LocalSettings& local)
+    : depth_(settings.depth), engine_(engine_options(settings, local)) {}
+
+std::string KvrailTransport::provider() const {
+  const FabricStats stats = engine_.stats();
+  return stats.peers.empty() ? std::string() : stats.peers.front().provider;
+}
+
+void KvrailTransport::connect(Channel& channel, Role role) {
+  PeerOptions options;
+  options.name = role == Role::kSource ? "target" : "source";
+  if (role == Role::kSource) {
+    channel.send({{"offer", to_json(engine_.offer())}});
+    const auto answer = bytes_from_json(channel.receive().at("answer"));
+    auto introduced = engine_.connect_peer(answer, options);
+    peer_ = introduced.peer;
+    channel.send({{"confirm", to_json(introduced.reply)}});
+  } else {
+    const auto offer = bytes_from_json(channel.receive().at("offer"));
+    auto introduced = engine_.accept_peer(offer, options);
+    peer_ = introduced.peer;
+    channel.send({{"answer", to_json(introduced.reply)}});
+    engine_.confirm_peer(peer_, bytes_from_json(channel.receive().at("confirm")));
+  }
+}
+
+WriteRun KvrailTransport::page_run(std::size_t page) const {
+  return {plan_.source_offsets[page], plan_.target_offsets[page], plan_.page_bytes,
+          units_of(plan_.page_bytes)};
+}
+
+void KvrailTransport::open(const PagePlan& plan, const PatternMemory& memory, Channel& channel) {
+  plan_ = plan;
+  lists_.clear();
+  for (std::size_t page = 0; page < plan.pages(); ++page) {
+    if (page % plan.list_pages == 0) lists_.emplace_back();
+    lists_.back().push_back(page_run(page));
+  }
+  region_ = engine_.register_memory(kGroup, memory.data(), memory.size_bytes());
+  channel.send({{"region", to_json(region_.descriptor())}});
+  remote_ = engine_.import_region(peer_, bytes_from_json(channel.receive().at("region")));
+}
+
+Json KvrailTransport::arm(std::uint64_t passes) {
+  counter_ = engine_.take_counter(peer_, kGroup);
+  const auto outcome = std::make_shared<Outcome>();
+  arrived_ = outcome->future();
+  engine_.expect(peer_, kGroup, counter_, passes * plan_.pages() * units_of(plan_.page_bytes),
+                 [outcome](const Status& status, const CounterReport&) { outcome->set(status); });
+  return {{"counter", counter_.value()}};
+}
+
+void KvrailTransport::wait_arrived() {
+  wait_for(arrived_, "the pages");
+  engine_.release_counter(peer_, kGroup, counter_);
+}
+
+void KvrailTransport::submit_next(TransferEngine& engine, const std::shared_ptr<Flow>& flow) {
+  const std::uint64_t index = flow->next.fetch_add(1, std::memory_order_relaxed);
+  if (index >= flow->total) return;
+  WriteList list = flow->list;
+  list.runs = (*flow->lists)[index % flow->lists->size()];
+  const auto submitted = Clock::now();
+  const Status status =
+      engine.submit(flow->peer, std::move(list), FullQueue::kRefuse,
+                    [&engine, flow, submitted](const Status& status, const WriteReport& report) {
+                      if (!status.ok()) return flow->outcome.set(status);
+                      flow->writes.fetch_add(report.writes_posted, std::memory_order_relaxed);
+                      const std::uint64_t done = flow->done.fetch_add(1, std::memory_order_relaxed);
+                      flow->latencies_us[done] = microseconds(Clock::now() - submitted);
+                      if (done + 1 == flow->total) return flow->outcome.set({});
+                      submit_next(engine, flow);
+                    });
+  if (!status.ok()) flow->outcome.set(status);
+}
+
+SendReport KvrailTransport::send(std::uint64_t passes, const Json& armed) {
+  const auto flow = std::make_shared<Flow>();
+  flow->peer = peer_;
+  flow->list.source = region_.id();
+  flow->list.target = remote_;
+  flow->list.counter = CounterId(armed.at("counter").get<CounterId::rep>());
+  flow->lists = &lists_;
+  flow->total = passes * lists_.size();
+  flow->latencies_us.resize(flow->total);
+  auto outcome = flow->outcome.future();
+  for (std::uint32_t i = 0; i < depth_; ++i) submit_next(engine_, flow);
+  wait_for(outcome, "the completions");
+  return {flow->writes.load(std::memory_order_relaxed), std::move(flow->latencies_us)};
+}
+
+void KvrailTransport::take_message_counters(std::uint32_t count) {
+  messages_ = std::make_shared<Messages>();
+  messages_->peer = peer_;
+  messages_->list.source = region_.id();
+  messages_->list.target = remote_;
+  message_counters_.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    message_counters_.push_back(engine_.take_counter(peer_, kGroup));
+  }
+}
+
+void KvrailTransport::release_message_counters() {
+  for (const CounterId counter : message_counters_) {
+    engine_.release_counter(peer_, kGroup, counter);
+  }
+  message_counters_.clear();
+}
+
+namespace {
+
+Json ids(const std::vector<CounterId>& counters) {
+  Json list = Json::array();
+  for (const CounterId counter : counters) list.push_back(counter.value());
+  return {{"counters", std::move(list)}};
+}
+
+std::vector<CounterId> counters_of(const Json& armed, std::uint32_t count) {
+  std::vector<CounterId> counters;
+  for (const Json& id : armed.at("counters")) counters.emplace_back(id.get<CounterId::rep>());
+  if (counters.size() != count) throw Error(ErrorCode::kMalformed, "counters are missing");
+  return counters;
+}
+
+}  // namespace
+
+Json KvrailTransport::arm_ping(std::uint32_t count) {
+  take_message_counters(count);
+  WriteRun run = page_run(0);
+  messages_->list.runs = {run};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    engine_.expect(
+        peer_, kGroup, message_counters_[i], run.units,
+        [this, i, count, messages = messages_](const Status& status, const CounterReport&) {
+          if (!status.ok()) return messages->outcome.set(status);
+          messages->times_us.push_back(microseconds(Clock::now() - messages->sent));
+          if (i + 1 == count) return messages->outcome.set({});
+          messages->write(engine_, messages, i + 1);
+        });
+  }
+  return ids(message_counters_);
+}
+
+Json KvrailTransport::arm_pong(std::uint32_t count, const Json& armed_source) {
+  take_message_counters(count);
+  messages_->remote_counters = counters_of(armed_source, count);
+  WriteRun run = page_run(0);
+  run.source_offset = plan_.target_offsets[0];
+  run.target_offset = plan_.echo_offset();
+  messages_->list.runs = {run};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    engine_.expect(
+        peer_, kGroup, message_counters_[i], run.units,
+        [this, i, count, messages = messages_](const Status& status, const CounterReport&) {
+          if (!status.ok()) return messages->outcome.set(status);
+          messages->write(engine_, messages, i);
+          if (i + 1 == count) messages->outcome.set({});
+        });
+  }
+  return ids(message_counters_);
+}
+
+std::vector<double> KvrailTransport::ping(std::uint32_t count, const Json& armed_target) {
+  messages_->remote_counters = counters_of(armed_target, count);
+  messages_->times_us.reserve(count);
+  auto outcome = messages_->outcome.future();
+  messages_->write(engine_, messages_, 0);
+  wait_for(outcome, "the answer to a message");
+  release_message_counters();
+  return std::move(messages_->times_us);
+}
+
+void KvrailTransport::pong(std::uint32_t) {
+  auto outcome = messages_->outcome.future();
+  wait_for(outcome, "a message");
+  release_message_counters();
+}
+
+}  // namespace kvrail::perf

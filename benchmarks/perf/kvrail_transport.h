@@ -1,0 +1,57 @@
+#pragma once
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kvrail/transfer_engine.h"
+#include "perf/transport.h"
+
+namespace kvrail::perf {
+
+// Pages through a TransferEngine. The lists of a round are submitted by the callbacks of earlier
+// ones, on the engine's worker, so that a side needs one core.
+class KvrailTransport final : public Transport {
+ public:
+  KvrailTransport(const Settings& settings, const LocalSettings& local);
+
+  // What the engine opened, several lines.
+  std::string describe() const { return engine_.describe(); }
+  // As libfabric calls it; after connect().
+  std::string provider() const;
+
+  void connect(Channel& channel, Role role) override;
+  void open(const PagePlan& plan, const PatternMemory& memory, Channel& channel) override;
+  Json arm(std::uint64_t passes) override;
+  SendReport send(std::uint64_t passes, const Json& armed) override;
+  void wait_arrived() override;
+  Json arm_ping(std::uint32_t count) override;
+  Json arm_pong(std::uint32_t count, const Json& armed_source) override;
+  std::vector<double> ping(std::uint32_t count, const Json& armed_target) override;
+  void pong(std::uint32_t count) override;
+
+ private:
+  struct Flow;
+  struct Messages;
+
+  static void submit_next(TransferEngine& engine, const std::shared_ptr<Flow>& flow);
+  WriteRun page_run(std::size_t page) const;
+  void take_message_counters(std::uint32_t count);
+  void release_message_counters();
+
+  const std::uint32_t depth_;
+  PeerId peer_;
+  PagePlan plan_;
+  std::vector<std::vector<WriteRun>> lists_;
+  RemoteRegionId remote_;
+  CounterId counter_;
+  std::future<Status> arrived_;
+  std::vector<CounterId> message_counters_;
+  std::shared_ptr<Messages> messages_;
+  // Before the region, which must outlive the submissions; the engine completes all at its end.
+  MemoryRegion region_;
+  TransferEngine engine_;
+};
+
+}  // namespace kvrail::perf
