@@ -42,6 +42,7 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
   app.add_option("--rounds", settings.rounds, "rounds of each contender")->capture_default_str();
   app.add_option("--round-ms", settings.round_ms, "least time of a round")->capture_default_str();
   app.add_option("--messages", settings.messages, "messages of a round")->capture_default_str();
+  app.add_flag("--baseline", settings.baseline, "also plain libfabric loops, and the ratios");
   app.add_option("--max-memory", texts.max_memory, "bytes of pages; fewer pages are taken above it")
       ->capture_default_str();
 }

@@ -4,6 +4,7 @@
 
 #include "kvrail/error.h"
 #include "perf/kvrail_transport.h"
+#include "perf/raw_transport.h"
 
 namespace kvrail::perf {
 
@@ -11,6 +12,12 @@ std::vector<Contender> connect_contenders(const Settings& settings, const LocalS
                                           Channel& channel, Role role) {
   std::vector<Contender> contenders;
   contenders.push_back({"kvrail", std::make_unique<KvrailTransport>(settings, local)});
+  if (settings.baseline) {
+    for (const auto& [name, kind] : {std::pair{"best", RawTransport::Kind::kBest},
+                                     std::pair{"naive", RawTransport::Kind::kNaive}}) {
+      contenders.push_back({name, std::make_unique<RawTransport>(kind, settings, local)});
+    }
+  }
   for (const Contender& contender : contenders) contender.transport->connect(channel, role);
   return contenders;
 }
