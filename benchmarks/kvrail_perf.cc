@@ -4,7 +4,10 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <string>
 
+#include "kvrail/error.h"
 #include "perf/command_line.h"
 #include "perf/host.h"
 #include "perf/report.h"
@@ -15,13 +18,26 @@
 namespace kvrail::perf {
 namespace {
 
+void put(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot write '{}'", path));
+}
+
 void measure(Channel& channel, const CommandLine& line) {
   Results results;
   {
     SourceSide source(channel, line.settings, line.local);
     results = source.run();
   }
-  fmt::print("{}", table_text(results));
+  if (line.json_path != "-" && line.csv_path != "-") put("-", table_text(results));
+  if (!line.json_path.empty()) put(line.json_path, report_json(results).dump(2) + "\n");
+  if (!line.csv_path.empty()) put(line.csv_path, csv_text(results));
 }
 
 void run_pair(CommandLine line) {
@@ -40,15 +56,41 @@ void run_pair(CommandLine line) {
   measure(process.channel(), line);
 }
 
+void serve(const CommandLine& line) {
+  ChannelListener listener(line.address);
+  fmt::print("listening at {}\n", listener.address());
+  std::fflush(stdout);
+  do {
+    const auto channel = listener.accept();
+    try {
+      TargetSide(*channel, line.local).serve();
+    } catch (const std::exception& error) {
+      if (line.once) throw;
+      fmt::print(stderr, "kvrail-perf: a run ended: {}\n", error.what());
+    }
+  } while (!line.once);
+}
+
 int run(const CommandLine& line) {
-  if (line.mode == CommandLine::Mode::kExit) return line.exit_code;
   if (line.mode == CommandLine::Mode::kPair) {
     run_pair(line);
     return 0;
   }
   if (line.local.core >= 0) pin_to(line.local.core);
-  TargetSide(*source_channel(), line.local).serve();
-  return 0;
+  switch (line.mode) {
+    case CommandLine::Mode::kServe:
+      serve(line);
+      break;
+    case CommandLine::Mode::kRun:
+      measure(*Channel::connect(line.address), line);
+      break;
+    case CommandLine::Mode::kTarget:
+      TargetSide(*source_channel(), line.local).serve();
+      break;
+    default:
+      break;
+  }
+  return line.exit_code;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct Texts {
 };
 
 void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
+  texts.page_bytes.clear();
   for (const std::uint64_t bytes : settings.page_bytes) {
     texts.page_bytes.push_back(bytes_text(bytes));
   }
@@ -47,6 +48,11 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
       ->capture_default_str();
 }
 
+void add_outputs(CLI::App& app, CommandLine& line) {
+  app.add_option("--json", line.json_path, "file for the results as JSON; - prints only them");
+  app.add_option("--csv", line.csv_path, "file for the results as CSV; - prints only them");
+}
+
 void add_local(CLI::App& app, LocalSettings& local) {
   app.add_option("--bind", local.bind_address, "address of this host for socket providers")
       ->capture_default_str();
@@ -73,11 +79,23 @@ CommandLine parse_command_line(int count, char** arguments) {
 
   CLI::App& pair = *app.add_subcommand("pair", "both sides on this host, in two processes");
   add_settings(pair, line.settings, texts);
+  add_outputs(pair, line);
   pair.add_option("--bind", line.local.bind_address, "address for socket providers")
       ->capture_default_str();
   pair.add_option("--cores", line.cores, "cores of the source and the target; else the first two")
       ->delimiter(',')
       ->expected(2);
+
+  CLI::App& serve = *app.add_subcommand("serve", "the target, for sources on other hosts");
+  serve.add_option("--listen", line.address, "HOST:PORT; whoever reaches it is served")->required();
+  serve.add_flag("--once", line.once, "ends after one run");
+  add_local(serve, line.local);
+
+  CLI::App& run = *app.add_subcommand("run", "the source, against kvrail-perf serve");
+  run.add_option("--connect", line.address, "HOST:PORT of the target")->required();
+  add_settings(run, line.settings, texts);
+  add_outputs(run, line);
+  add_local(run, line.local);
 
   CLI::App& target = *app.add_subcommand(kTargetCommand, "")->group("");
   add_local(target, line.local);
@@ -86,9 +104,11 @@ CommandLine parse_command_line(int count, char** arguments) {
     app.parse(count, arguments);
     if (target.parsed()) {
       line.mode = CommandLine::Mode::kTarget;
+    } else if (serve.parsed()) {
+      line.mode = CommandLine::Mode::kServe;
     } else {
       finish(line.settings, texts);
-      line.mode = CommandLine::Mode::kPair;
+      line.mode = run.parsed() ? CommandLine::Mode::kRun : CommandLine::Mode::kPair;
     }
   } catch (const CLI::ParseError& error) {
     line.exit_code = app.exit(error);

@@ -16,6 +16,9 @@ struct CommandLine {
   LocalSettings local;
   std::vector<int> cores;  // of the source and the target, with kPair
   std::string address;     // to listen at or to connect to
+  bool once = false;       // with kServe
+  std::string json_path;   // of a file to write; "-": standard output; empty: none
+  std::string csv_path;    // likewise
 };
 
 // Prints help and what is wrong with the arguments.
