@@ -6,7 +6,7 @@
 #   --preset NAME    only this build: release, debug, asan or tsan; may be given again
 #   --fast           only the release build: the same as --preset release
 #   --filter REGEX   only the tests whose name matches
-#   --jobs N         compile jobs and concurrent tests (default: all cores)
+#   --jobs N         compile jobs (default: all cores); of tests, which mostly wait, twice as many
 #   --tidy           clang-tidy over the sources as well
 #   --soft-roce      the fabric over a Soft-RoCE device in an emulator as well (with release)
 #   --help           this text
@@ -96,7 +96,7 @@ run_preset() {  # preset, options of ctest
   finish_soft_roce
   echo "=== $preset: built in $((SECONDS - started)) s, testing"
   rm -f "$build/ctest.xml"
-  ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
+  ctest --test-dir "$build" -j $((2 * jobs)) --output-on-failure --no-tests=error \
     --output-junit "$build/ctest.xml" "${filter[@]}" "$@" || status=$?
   if [[ -s "$build/ctest.xml" ]]; then
     count "$build/ctest.xml" "$status"

@@ -34,6 +34,7 @@ struct InboundChannel {
   std::uint64_t consumed = 0;  // immediates read, ever
   std::uint64_t granted = 0;   // immediates allowed, ever
   std::uint64_t consumed_at_ring = 0;
+  std::uint32_t repeats = 0;  // of the last grant, since something was read
   std::uint32_t turn = 0;
   bool due = false;  // queued for a grant
 

@@ -11,7 +11,6 @@
 #include "kvrail/error.h"
 
 namespace kvrail {
-
 InboundCredit::InboundCredit(const std::vector<ChannelPlan>& channels, DeviceGroupId group,
                              std::size_t rails, std::uint32_t receive_credit,
                              const std::string& peer_name)
@@ -48,6 +47,7 @@ void InboundCredit::consume(std::uint32_t rail, std::uint32_t tag) {
   if (tag >= channels_[rail].size()) return;
   InboundChannel& channel = channels_[rail][tag];
   ++channel.consumed;
+  channel.repeats = 0;
   if (channel.wants_grant()) make_due(rail, tag);
 }
 
@@ -62,7 +62,10 @@ void InboundCredit::peer_rang() {
       InboundChannel& channel = channels_[rail][tag];
       const bool was_granted = channel.granted > channel.share;
       const bool is_quiet = channel.consumed_at_ring == channel.consumed;
-      if (was_granted && is_quiet) make_due(rail, tag);
+      if (was_granted && is_quiet && channel.repeats < kMaxGrantRepeats) {
+        ++channel.repeats;
+        make_due(rail, tag);
+      }
       channel.consumed_at_ring = channel.consumed;
     }
   }
@@ -82,6 +85,7 @@ InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
                                             LinkCounters& counters,
                                             std::vector<Failure>& failures) {
   if (channel.source_address == FI_ADDR_UNSPEC) return Sent::kNoRoom;
+  channel.due = false;
   if (!link.may_post()) return Sent::kFailed;
   const std::uint64_t granted = channel.consumed + channel.share;
   const std::uint64_t address =
@@ -89,8 +93,10 @@ InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
   // Every write that has an immediate carries units; a grant's are not looked at.
   const long code = link.post_grant(granted, channel.source_address, address, channel.grant_key,
                                     ImmediateFormat().pack(0, CounterId(0), 1));
-  if (code == -FI_EAGAIN) return Sent::kNoRoom;
-  channel.due = false;
+  if (code == -FI_EAGAIN) {
+    channel.due = true;
+    return Sent::kNoRoom;
+  }
   if (code != 0) {
     failures.push_back(
         {&link,

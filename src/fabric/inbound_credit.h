@@ -34,7 +34,7 @@ class InboundCredit {
   void consume(std::uint32_t rail, std::uint32_t tag);
 
   // The peer rang. If nothing of it has come since it rang before, it may wait for a grant that was
-  // lost: the last one is due again.
+  // lost: the last one is due again, up to kMaxGrantRepeats times.
   void peer_rang();
 
   bool has_due_grants() const { return !due_.empty(); }

@@ -63,8 +63,9 @@ void Link::open_queue(const Settings& settings) {
   attributes.format = FI_CQ_FORMAT_DATA;
   attributes.wait_obj = FI_WAIT_NONE;  // the rail has a descriptor for all its links
   // Our completions, the peer's immediates, and its grants: a channel has no more than two on their
-  // way, since each allows half of what may be outstanding.
-  attributes.size = settings.queue_depth + settings.receive_credit + 4 * settings.channels_out + 8;
+  // way, since each allows half of what may be outstanding, and repeats.
+  attributes.size = settings.queue_depth + settings.receive_credit +
+                    (2 + kMaxGrantRepeats) * settings.channels_out + 8;
   fid_cq* cq = nullptr;
   if (const int code = fi_cq_open(rail_.domain(), &attributes, &cq, nullptr)) {
     fail(rail_, fmt::format("opening a completion queue of {} entries", attributes.size), code);

@@ -36,6 +36,10 @@ struct WriteSlot {
 // immediates ever allowed. Consecutive grants of a channel take turns over kGrantTurns words, and
 // the largest counts, so that grants may overtake each other.
 inline constexpr std::uint32_t kGrantTurns = 4;
+// How often the last grant of a channel is sent again for a peer that rings while nothing of it
+// comes. A device group at rest reads no grants, and the peer may ring for another: the queue has
+// room for so many beside the two of a channel that are under way as a rule.
+inline constexpr std::uint32_t kMaxGrantRepeats = 6;
 
 // One endpoint with its completion queue, for one peer on one rail: the unit of trust. What arrives
 // here comes from that peer; closing it is the fence.

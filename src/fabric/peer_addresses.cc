@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "fabric/shm_lock.h"
 #include "kvrail/rail_failure.h"
 
 namespace kvrail {
@@ -21,7 +22,14 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
   fi_addr_t address = FI_ADDR_UNSPEC;
   const int count =
       fi_av_insert(rail.address_vector(), link.endpoint.data(), 1, &address, 0, nullptr);
-  if (count == 1) return address;
+  if (count == 1) {
+    // Without a name the memory was not mapped, which the provider does not say; with one it was,
+    // since a name that is taken away does not come back.
+    if (has_shm_name(link.endpoint)) return address;
+    fi_av_remove(rail.address_vector(), &address, 1, 0);
+    throw Error(ErrorCode::kPeerLost,
+                fmt::format("rail {}: {} has closed its links", rail.name(), peer_name));
+  }
   // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
   const bool limited = rail.limits().target_reads_source;
   const std::string text =

@@ -17,7 +17,8 @@ namespace kvrail {
 // Threads: the device group's worker only.
 class PeerAddresses {
  public:
-  // Throws RailError, or Error: kMalformed for an address that is none of the provider, kLimit.
+  // Throws RailError, or Error: kMalformed for an address that is none of the provider,
+  // kPeerLost when the peer has closed its links already (seen over shm only), kLimit.
   // What was inserted before goes with remove().
   void insert(const std::vector<std::unique_ptr<Link>>& links, const NodeLinks& peer,
               const std::string& peer_name);

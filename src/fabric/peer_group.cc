@@ -160,7 +160,9 @@ void PeerGroup::run_callback(CounterId counter, CounterTable::Arrival outcome) {
 }
 
 bool PeerGroup::progress(std::int64_t now_ns) {
-  if (closed_) return false;
+  // shm that meets a connection of a peer whose memory has no name any more crashes: what arrives
+  // is looked at only once all memories of the peer are mapped.
+  if (closed_ || !connected_) return false;
   loop_ns_ = now_ns;
   bool any = post_lanes(now_ns);
   for (const auto& link : links_) any |= link->poll(*this);

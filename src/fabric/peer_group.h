@@ -55,7 +55,8 @@ class PeerGroup {
 
   // By rail.
   std::vector<LinkAddress> link_addresses() const;
-  // Throws Error (kMalformed, kFabric): an address that the provider does not take.
+  // Throws Error (kMalformed, kFabric): an address that the provider does not take; kPeerLost when
+  // the peer has closed its links already.
   void connect(const NodeLinks& peer);
   bool is_connected() const { return connected_; }
 

@@ -67,6 +67,11 @@ bool release_shm_lock(std::span<const std::byte> endpoint) {
   return known;
 }
 
+bool has_shm_name(std::span<const std::byte> endpoint) {
+  const std::string name = name_of(endpoint);
+  return name.empty() || UniqueFd(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
+}
+
 void remove_shm_name(std::span<const std::byte> endpoint) {
   if (const std::string name = name_of(endpoint); !name.empty()) ::shm_unlink(name.c_str());
 }

@@ -166,6 +166,9 @@ void LinkFailover::take_relinked(const RelinkedMessage& message) {
     connected(*links_);
   } catch (const RailError& error) {
     tell_rail_failed(Status(error.code(), error.what()), {error.rail()}, {});
+  } catch (const Error& error) {
+    // The peer has given these links up already, and will say why.
+    if (error.code() != ErrorCode::kPeerLost) throw;
   }
 }
 

@@ -68,6 +68,27 @@ TEST_P(Credit, SmallQueuesBothWays) {
   EXPECT_TRUE(pair.no_errors());
 }
 
+// A ring is for one device group, and the others do not know: those that are at rest read nothing,
+// so that grants which are sent again for their sake must end.
+TEST_P(Credit, RingsDoNotFillTheQueuesOfGroupsAtRest) {
+  const auto options = with_rails(with_credit(GetParam(), 8), 1, 2);
+  FabricPair pair(GetParam(), options, options);
+  std::vector<FabricLane> lanes;
+  for (const std::uint16_t group : {0, 1}) {
+    lanes.push_back(pair.lane_to_other(
+        {64 * kPage, 64 * 128, DeviceGroupId(group), DeviceGroupId(group)}, group + 1));
+    ASSERT_TRUE(lanes.back().transfer(strided_runs(64, 64, 128, 64 * kPage)));
+  }
+  const FabricConnection::Side granter = pair.connection().acceptor();
+  const std::uint64_t before = peer_stats(*granter.node, granter.peer).grants_sent;
+  EXPECT_GT(before, 0U);
+  for (std::size_t i = 0; i < scaled(5'000); ++i) granter.node->wake_peer(granter.peer);
+  for (FabricLane& lane : lanes) EXPECT_TRUE(lane.works());
+  // A few for each of the two channels that something was written through, and what works() took.
+  EXPECT_LE(peer_stats(*granter.node, granter.peer).grants_sent, before + 32);
+  EXPECT_TRUE(pair.no_errors());
+}
+
 KVRAIL_CONFORMANCE(Credit);
 
 class CreditOfStoppedPeer : public FabricTest {};

@@ -165,12 +165,11 @@ void Campaign::wake_zombies() {
     zombie->say("abandon");
     return false;
   });
-  for (const auto& zombie : zombies_) {
+  for (; !zombies_.empty(); zombies_.pop_back()) {
     NodeUsage usage;
-    settle(*zombie, usage);
-    end(*zombie);
+    settle(*zombies_.back(), usage);
+    end(*zombies_.back());
   }
-  zombies_.clear();
 }
 
 void Campaign::script_fault(bool lossy) {

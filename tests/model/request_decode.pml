@@ -198,11 +198,7 @@ end:
 
 /* Failed or CancelAck of a request that is over here. */
 inline answer_unknown() {
-#ifdef UNKNOWN_IS_NOT_ANSWERED
-  skip
-#else
   decode_says(s, Received, w, 0)
-#endif
 }
 
 inline decode_takes() {
