@@ -71,6 +71,17 @@ void serve(const CommandLine& line) {
   } while (!line.once);
 }
 
+// The source was told of errors, and prints them.
+int serve_parent(const LocalSettings& local) {
+  const auto channel = source_channel();
+  try {
+    TargetSide(*channel, local).serve();
+  } catch (const std::exception&) {
+    return 1;
+  }
+  return 0;
+}
+
 int run(const CommandLine& line) {
   if (line.mode == CommandLine::Mode::kPair) {
     run_pair(line);
@@ -85,8 +96,7 @@ int run(const CommandLine& line) {
       measure(*Channel::connect(line.address), line);
       break;
     case CommandLine::Mode::kTarget:
-      TargetSide(*source_channel(), line.local).serve();
-      break;
+      return serve_parent(line.local);
     default:
       break;
   }

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "kvrail/error.h"
+#include "perf/outcome.h"
 
 namespace kvrail::perf {
 namespace {
-
-constexpr DeviceGroupId kGroup{0};
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,30 +33,6 @@ std::uint32_t units_of(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes + kMaxUnitBytes - 1) / kMaxUnitBytes);
 }
 
-void require(const Status& status) {
-  if (!status.ok()) throw Error(status.code(), status.text());
-}
-
-// Set by the first of several callbacks that has something to say.
-class Outcome {
- public:
-  std::future<Status> future() { return promise_.get_future(); }
-  void set(const Status& status) {
-    if (!told_.exchange(true, std::memory_order_relaxed)) promise_.set_value(status);
-  }
-
- private:
-  std::atomic<bool> told_{false};
-  std::promise<Status> promise_;
-};
-
-void wait_for(std::future<Status>& outcome, const char* what) {
-  if (outcome.wait_for(kPatience) != std::future_status::ready) {
-    throw Error(ErrorCode::kDeadline, std::string(what) + " did not come");
-  }
-  require(outcome.get());
-}
-
 }  // namespace
 
 // One send(). Shared with the callbacks: they may outlive a send() that failed.
@@ -71,27 +46,6 @@ struct KvrailTransport::Flow {
   std::atomic<std::uint64_t> writes{0};
   std::vector<double> latencies_us;  // of the submissions, in the order of their completions
   Outcome outcome;
-};
-
-// One round of messages, shared with the callbacks.
-struct KvrailTransport::Messages {
-  PeerId peer;
-  WriteList list;
-  std::vector<CounterId> remote_counters;
-  std::vector<double> times_us;
-  Clock::time_point sent;
-  Outcome outcome;
-
-  void write(TransferEngine& engine, const std::shared_ptr<Messages>& self, std::size_t message) {
-    WriteList next = list;
-    next.counter = remote_counters[message];
-    sent = Clock::now();
-    const Status status = engine.submit(peer, std::move(next), FullQueue::kRefuse,
-                                        [self](const Status& status, const WriteReport&) {
-                                          if (!status.ok()) self->outcome.set(status);
-                                        });
-    if (!status.ok()) outcome.set(status);
-  }
 };
 
 KvrailTransport::KvrailTransport(const Settings& settings, const LocalSettings& local)
@@ -132,23 +86,23 @@ void KvrailTransport::open(const PagePlan& plan, const PatternMemory& memory, Ch
     if (page % plan.list_pages == 0) lists_.emplace_back();
     lists_.back().push_back(page_run(page));
   }
-  region_ = engine_.register_memory(kGroup, memory.data(), memory.size_bytes());
+  region_ = engine_.register_memory(kPerfGroup, memory.data(), memory.size_bytes());
   channel.send({{"region", to_json(region_.descriptor())}});
   remote_ = engine_.import_region(peer_, bytes_from_json(channel.receive().at("region")));
 }
 
 Json KvrailTransport::arm(std::uint64_t passes) {
-  counter_ = engine_.take_counter(peer_, kGroup);
+  counter_ = engine_.take_counter(peer_, kPerfGroup);
   const auto outcome = std::make_shared<Outcome>();
   arrived_ = outcome->future();
-  engine_.expect(peer_, kGroup, counter_, passes * plan_.pages() * units_of(plan_.page_bytes),
+  engine_.expect(peer_, kPerfGroup, counter_, passes * plan_.pages() * units_of(plan_.page_bytes),
                  [outcome](const Status& status, const CounterReport&) { outcome->set(status); });
   return {{"counter", counter_.value()}};
 }
 
 void KvrailTransport::wait_arrived() {
   wait_for(arrived_, "the pages");
-  engine_.release_counter(peer_, kGroup, counter_);
+  engine_.release_counter(peer_, kPerfGroup, counter_);
 }
 
 void KvrailTransport::submit_next(TransferEngine& engine, const std::shared_ptr<Flow>& flow) {
@@ -185,91 +139,30 @@ SendReport KvrailTransport::send(std::uint64_t passes, const Json& armed) {
   return {flow->writes.load(std::memory_order_relaxed), std::move(flow->latencies_us)};
 }
 
-void KvrailTransport::take_message_counters(std::uint32_t count) {
-  messages_ = std::make_shared<Messages>();
-  messages_->peer = peer_;
-  messages_->list.source = region_.id();
-  messages_->list.target = remote_;
-  message_counters_.clear();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    message_counters_.push_back(engine_.take_counter(peer_, kGroup));
-  }
-}
-
-void KvrailTransport::release_message_counters() {
-  for (const CounterId counter : message_counters_) {
-    engine_.release_counter(peer_, kGroup, counter);
-  }
-  message_counters_.clear();
-}
-
-namespace {
-
-Json ids(const std::vector<CounterId>& counters) {
-  Json list = Json::array();
-  for (const CounterId counter : counters) list.push_back(counter.value());
-  return {{"counters", std::move(list)}};
-}
-
-std::vector<CounterId> counters_of(const Json& armed, std::uint32_t count) {
-  std::vector<CounterId> counters;
-  for (const Json& id : armed.at("counters")) counters.emplace_back(id.get<CounterId::rep>());
-  if (counters.size() != count) throw Error(ErrorCode::kMalformed, "counters are missing");
-  return counters;
-}
-
-}  // namespace
-
 Json KvrailTransport::arm_ping(std::uint32_t count) {
-  take_message_counters(count);
-  WriteRun run = page_run(0);
-  messages_->list.runs = {run};
-  for (std::uint32_t i = 0; i < count; ++i) {
-    engine_.expect(
-        peer_, kGroup, message_counters_[i], run.units,
-        [this, i, count, messages = messages_](const Status& status, const CounterReport&) {
-          if (!status.ok()) return messages->outcome.set(status);
-          messages->times_us.push_back(microseconds(Clock::now() - messages->sent));
-          if (i + 1 == count) return messages->outcome.set({});
-          messages->write(engine_, messages, i + 1);
-        });
-  }
-  return ids(message_counters_);
+  WriteList list;
+  list.source = region_.id();
+  list.target = remote_;
+  list.runs = {page_run(0)};
+  echo_ = std::make_shared<KvrailEcho>(engine_, peer_, std::move(list), count);
+  return echo_->arm_ping();
 }
 
 Json KvrailTransport::arm_pong(std::uint32_t count, const Json& armed_source) {
-  take_message_counters(count);
-  messages_->remote_counters = counters_of(armed_source, count);
-  WriteRun run = page_run(0);
-  run.source_offset = plan_.target_offsets[0];
-  run.target_offset = plan_.echo_offset();
-  messages_->list.runs = {run};
-  for (std::uint32_t i = 0; i < count; ++i) {
-    engine_.expect(
-        peer_, kGroup, message_counters_[i], run.units,
-        [this, i, count, messages = messages_](const Status& status, const CounterReport&) {
-          if (!status.ok()) return messages->outcome.set(status);
-          messages->write(engine_, messages, i);
-          if (i + 1 == count) messages->outcome.set({});
-        });
-  }
-  return ids(message_counters_);
+  WriteList list;
+  list.source = region_.id();
+  list.target = remote_;
+  list.runs = {page_run(0)};
+  list.runs[0].source_offset = plan_.target_offsets[0];
+  list.runs[0].target_offset = plan_.echo_offset();
+  echo_ = std::make_shared<KvrailEcho>(engine_, peer_, std::move(list), count);
+  return echo_->arm_pong(armed_source);
 }
 
-std::vector<double> KvrailTransport::ping(std::uint32_t count, const Json& armed_target) {
-  messages_->remote_counters = counters_of(armed_target, count);
-  messages_->times_us.reserve(count);
-  auto outcome = messages_->outcome.future();
-  messages_->write(engine_, messages_, 0);
-  wait_for(outcome, "the answer to a message");
-  release_message_counters();
-  return std::move(messages_->times_us);
+std::vector<double> KvrailTransport::ping(std::uint32_t, const Json& armed_target) {
+  return echo_->ping(armed_target);
 }
 
-void KvrailTransport::pong(std::uint32_t) {
-  auto outcome = messages_->outcome.future();
-  wait_for(outcome, "a message");
-  release_message_counters();
-}
+void KvrailTransport::pong(std::uint32_t) { echo_->pong(); }
 
 }  // namespace kvrail::perf

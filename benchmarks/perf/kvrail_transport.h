@@ -2,10 +2,10 @@
 
 #include <future>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "kvrail/transfer_engine.h"
+#include "perf/kvrail_echo.h"
 #include "perf/transport.h"
 
 namespace kvrail::perf {
@@ -33,12 +33,9 @@ class KvrailTransport final : public Transport {
 
  private:
   struct Flow;
-  struct Messages;
 
   static void submit_next(TransferEngine& engine, const std::shared_ptr<Flow>& flow);
   WriteRun page_run(std::size_t page) const;
-  void take_message_counters(std::uint32_t count);
-  void release_message_counters();
 
   const std::uint32_t depth_;
   PeerId peer_;
@@ -47,8 +44,7 @@ class KvrailTransport final : public Transport {
   RemoteRegionId remote_;
   CounterId counter_;
   std::future<Status> arrived_;
-  std::vector<CounterId> message_counters_;
-  std::shared_ptr<Messages> messages_;
+  std::shared_ptr<KvrailEcho> echo_;
   // Before the region, which must outlive the submissions; the engine completes all at its end.
   MemoryRegion region_;
   TransferEngine engine_;
