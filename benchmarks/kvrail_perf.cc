@@ -33,7 +33,8 @@ void measure(Channel& channel, const CommandLine& line) {
   Results results;
   {
     SourceSide source(channel, line.settings, line.local);
-    results = source.run();
+    Progress progress(stderr);
+    results = source.run(progress);
   }
   if (line.json_path != "-" && line.csv_path != "-") put("-", table_text(results));
   if (!line.json_path.empty()) put(line.json_path, report_json(results).dump(2) + "\n");

@@ -46,4 +46,38 @@ foreach(case RANGE 9)
   endif()
 endforeach()
 expect(NUMBER cases 0 latency_us p99)
-expect(NUMBER ratios 0 kvrail_speed median)
+expect(NUMBER ratios 0 speed median)
+
+# Whole requests and layer signals, with a head split and more chunks than one.
+execute_process(
+  COMMAND "${PERF}" pair --provider ${PROVIDER} --tests kv,counter --model SmolLM2-135M --tokens 96
+          --chunk-tokens 40 --page-tokens 16 --tp-decode 3 --rounds 5 --messages 16 --baseline
+          --json -
+  OUTPUT_VARIABLE report COMMAND_ERROR_IS_FATAL ANY)
+
+string(JSON cases LENGTH "${report}" cases)
+if(NOT cases EQUAL 4)
+  message(FATAL_ERROR "${cases} cases of a request, not 4")
+endif()
+foreach(case RANGE 3)
+  # Each contender moves the same bytes: 96 tokens of 30 layers, K and V, 3 heads of 128 bytes.
+  string(JSON bytes GET "${report}" cases ${case} rounds 0 bytes)
+  if(NOT bytes EQUAL 2211840)
+    message(FATAL_ERROR "case ${case} moves ${bytes} bytes, not 2211840")
+  endif()
+endforeach()
+expect(NUMBER cases 0 latency_us p99)
+string(JSON of GET "${report}" ratios 0 of)
+string(JSON to GET "${report}" ratios 0 to)
+if(NOT "${of} to ${to}" STREQUAL "messenger to kvrail")
+  message(FATAL_ERROR "the first ratio is ${of} to ${to}")
+endif()
+foreach(until IN ITEMS seen first_post completion arrival)
+  expect(NUMBER signals_us ${until} p50)
+  expect(NUMBER signals_us ${until} p99)
+endforeach()
+# 5 rounds of 2 requests with 8 layers.
+string(JSON samples GET "${report}" signals_us seen samples)
+if(NOT samples EQUAL 80)
+  message(FATAL_ERROR "${samples} signals, not 80")
+endif()

@@ -18,9 +18,9 @@ class PatternMemoryTest : public ::testing::TestWithParam<Layout> {
         source_(plan_.memory_bytes()),
         target_(plan_.memory_bytes()) {
     source_.fill();
-    for (std::size_t page = 0; page < plan_.pages(); ++page) {
-      std::memcpy(target_.data() + plan_.target_offsets[page],
-                  source_.data() + plan_.source_offsets[page], kPageBytes);
+    for (const PagePlan::Page& page : plan_.pages) {
+      std::memcpy(target_.data() + page.target_offset, source_.data() + page.source_offset,
+                  page.size_bytes);
     }
   }
 
@@ -34,7 +34,8 @@ TEST_P(PatternMemoryTest, TakesPagesThatArrivedWhole) {
 }
 
 TEST_P(PatternMemoryTest, FindsAWrongBitAtEitherEndOfEveryPage) {
-  for (const std::uint64_t offset : plan_.target_offsets) {
+  for (const PagePlan::Page& page : plan_.pages) {
+    const std::uint64_t offset = page.target_offset;
     for (const std::uint64_t at : {offset, offset + kPageBytes - 1}) {
       target_.data()[at] ^= std::byte{1};
       EXPECT_NE(target_.check_target(plan_), "") << "byte " << at;
@@ -45,13 +46,13 @@ TEST_P(PatternMemoryTest, FindsAWrongBitAtEitherEndOfEveryPage) {
 }
 
 TEST_P(PatternMemoryTest, FindsAPageThatDidNotArrive) {
-  std::memset(target_.data() + plan_.target_offsets[3], 0, kPageBytes);
+  std::memset(target_.data() + plan_.pages[3].target_offset, 0, kPageBytes);
   EXPECT_NE(target_.check_target(plan_).find("page 3"), std::string::npos);
 }
 
 TEST_P(PatternMemoryTest, FindsAnotherPageInAPagesPlace) {
-  std::memcpy(target_.data() + plan_.target_offsets[3], source_.data() + plan_.source_offsets[4],
-              kPageBytes);
+  std::memcpy(target_.data() + plan_.pages[3].target_offset,
+              source_.data() + plan_.pages[4].source_offset, kPageBytes);
   EXPECT_NE(target_.check_target(plan_).find("page 3"), std::string::npos);
 }
 

@@ -1,9 +1,14 @@
 #include "perf/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "kvrail/error.h"
+#include "perf/kv_plan.h"
 #include "perf/target_process.h"
+#include "perf/test_table.h"
 
 namespace kvrail::perf {
 namespace {
@@ -22,7 +27,7 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
   }
   texts.layout = to_string(settings.layout);
   texts.max_memory = bytes_text(settings.max_memory_bytes);
-  app.add_option("--tests", settings.tests, "write, immediate, message")
+  app.add_option("--tests", settings.tests, "write, immediate, message, kv, counter")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--provider", settings.provider, "tcp, shm, verbs, efa, auto, ...")
@@ -39,6 +44,17 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
       ->capture_default_str();
   app.add_option("--depth", settings.depth, "submissions outstanding")->capture_default_str();
   app.add_option("--rails", settings.rails, "endpoints on the NIC, kvrail only")
+      ->capture_default_str();
+  app.add_option("--model", settings.model, "of the test kv: qwen3-coder, ... or a config.json")
+      ->capture_default_str();
+  app.add_option("--tokens", settings.tokens, "of the request of the test kv")
+      ->capture_default_str();
+  app.add_option("--chunk-tokens", settings.chunk_tokens, "of one forward pass; 0: all")
+      ->capture_default_str();
+  app.add_option("--page-tokens", settings.page_tokens, "of one page")->capture_default_str();
+  app.add_option("--tp-prefill", settings.tp_prefill, "tensor-parallel ranks of the source")
+      ->capture_default_str();
+  app.add_option("--tp-decode", settings.tp_decode, "tensor-parallel ranks of the target")
       ->capture_default_str();
   app.add_option("--rounds", settings.rounds, "rounds of each contender")->capture_default_str();
   app.add_option("--round-ms", settings.round_ms, "least time of a round")->capture_default_str();
@@ -59,6 +75,14 @@ void add_local(CLI::App& app, LocalSettings& local) {
   app.add_option("--core", local.core, "core to run on; -1: any")->capture_default_str();
 }
 
+// The target may be on a host that does not have the file.
+void read_model(Settings& settings) {
+  if (!std::filesystem::is_regular_file(settings.model)) return;
+  std::ifstream file(settings.model);
+  settings.model_config.assign(std::istreambuf_iterator<char>(file), {});
+  settings.model = std::filesystem::path(settings.model).filename().string();
+}
+
 void finish(Settings& settings, const Texts& texts) {
   settings.page_bytes.clear();
   for (const std::string& text : texts.page_bytes) {
@@ -66,7 +90,11 @@ void finish(Settings& settings, const Texts& texts) {
   }
   settings.layout = parse_layout(texts.layout);
   settings.max_memory_bytes = parse_bytes(texts.max_memory);
+  read_model(settings);
   settings.check();
+  // Wrong names end here, before anything is started.
+  choose_tests(settings);
+  if (needs_messenger(settings)) make_kv_plan(settings);
 }
 
 }  // namespace

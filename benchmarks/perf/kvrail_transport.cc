@@ -75,16 +75,22 @@ void KvrailTransport::connect(Channel& channel, Role role) {
 }
 
 WriteRun KvrailTransport::page_run(std::size_t page) const {
-  return {plan_.source_offsets[page], plan_.target_offsets[page], plan_.page_bytes,
-          units_of(plan_.page_bytes)};
+  const PagePlan::Page& place = plan_.pages[page];
+  return {place.source_offset, place.target_offset, place.size_bytes, units_of(place.size_bytes)};
 }
 
-void KvrailTransport::open(const PagePlan& plan, const PatternMemory& memory, Channel& channel) {
+void KvrailTransport::open(const PagePlan& plan, const KvPlan*, const PatternMemory& memory,
+                           Channel& channel) {
   plan_ = plan;
   lists_.clear();
-  for (std::size_t page = 0; page < plan.pages(); ++page) {
-    if (page % plan.list_pages == 0) lists_.emplace_back();
-    lists_.back().push_back(page_run(page));
+  units_ = 0;
+  std::size_t page = 0;
+  for (const std::uint32_t end : plan.list_ends) {
+    auto& list = lists_.emplace_back();
+    for (; page < end; ++page) {
+      list.push_back(page_run(page));
+      units_ += list.back().units;
+    }
   }
   region_ = engine_.register_memory(kPerfGroup, memory.data(), memory.size_bytes());
   channel.send({{"region", to_json(region_.descriptor())}});
@@ -95,14 +101,20 @@ Json KvrailTransport::arm(std::uint64_t passes) {
   counter_ = engine_.take_counter(peer_, kPerfGroup);
   const auto outcome = std::make_shared<Outcome>();
   arrived_ = outcome->future();
-  engine_.expect(peer_, kPerfGroup, counter_, passes * plan_.pages() * units_of(plan_.page_bytes),
+  engine_.expect(peer_, kPerfGroup, counter_, passes * units_,
                  [outcome](const Status& status, const CounterReport&) { outcome->set(status); });
   return {{"counter", counter_.value()}};
 }
 
-void KvrailTransport::wait_arrived() {
+void KvrailTransport::close() {
+  echo_.reset();
+  region_ = {};
+}
+
+ArrivalReport KvrailTransport::wait_arrived() {
   wait_for(arrived_, "the pages");
   engine_.release_counter(peer_, kPerfGroup, counter_);
+  return {};
 }
 
 void KvrailTransport::submit_next(TransferEngine& engine, const std::shared_ptr<Flow>& flow) {
@@ -136,7 +148,7 @@ SendReport KvrailTransport::send(std::uint64_t passes, const Json& armed) {
   auto outcome = flow->outcome.future();
   for (std::uint32_t i = 0; i < depth_; ++i) submit_next(engine_, flow);
   wait_for(outcome, "the completions");
-  return {flow->writes.load(std::memory_order_relaxed), std::move(flow->latencies_us)};
+  return {flow->writes.load(std::memory_order_relaxed), std::move(flow->latencies_us), {}};
 }
 
 Json KvrailTransport::arm_ping(std::uint32_t count) {
@@ -153,7 +165,7 @@ Json KvrailTransport::arm_pong(std::uint32_t count, const Json& armed_source) {
   list.source = region_.id();
   list.target = remote_;
   list.runs = {page_run(0)};
-  list.runs[0].source_offset = plan_.target_offsets[0];
+  list.runs[0].source_offset = plan_.pages[0].target_offset;
   list.runs[0].target_offset = plan_.echo_offset();
   echo_ = std::make_shared<KvrailEcho>(engine_, peer_, std::move(list), count);
   return echo_->arm_pong(armed_source);

@@ -22,10 +22,12 @@ class KvrailTransport final : public Transport {
   std::string provider() const;
 
   void connect(Channel& channel, Role role) override;
-  void open(const PagePlan& plan, const PatternMemory& memory, Channel& channel) override;
+  void open(const PagePlan& plan, const KvPlan* kv, const PatternMemory& memory,
+            Channel& channel) override;
+  void close() override;
   Json arm(std::uint64_t passes) override;
   SendReport send(std::uint64_t passes, const Json& armed) override;
-  void wait_arrived() override;
+  ArrivalReport wait_arrived() override;
   Json arm_ping(std::uint32_t count) override;
   Json arm_pong(std::uint32_t count, const Json& armed_source) override;
   std::vector<double> ping(std::uint32_t count, const Json& armed_target) override;
@@ -42,6 +44,7 @@ class KvrailTransport final : public Transport {
   PagePlan plan_;
   std::vector<std::vector<WriteRun>> lists_;
   RemoteRegionId remote_;
+  std::uint64_t units_ = 0;  // of a pass
   CounterId counter_;
   std::future<Status> arrived_;
   std::shared_ptr<KvrailEcho> echo_;

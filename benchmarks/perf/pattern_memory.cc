@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "kvrail/error.h"
@@ -48,19 +49,22 @@ void PatternMemory::fill() {
 void PatternMemory::clear() { std::memset(data_, 0, size_bytes_); }
 
 std::string PatternMemory::check_target(const PagePlan& plan) const {
-  std::vector<bool> used(plan.area_bytes / plan.page_bytes);
-  for (std::size_t page = 0; page < plan.pages(); ++page) {
-    std::string fault =
-        check_range(plan.target_offsets[page], plan.source_offsets[page], plan.page_bytes);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (std::size_t page = 0; page < plan.pages.size(); ++page) {
+    const auto& [source, target, size_bytes] = plan.pages[page];
+    const std::string fault = check_range(target, source, size_bytes);
     if (!fault.empty()) return fmt::format("page {}: {}", page, fault);
-    used[plan.target_offsets[page] / plan.page_bytes] = true;
+    ranges.emplace_back(target, target + size_bytes);
   }
-  for (std::size_t slot = 0; slot < used.size(); ++slot) {
-    const std::byte* first = data_ + slot * plan.page_bytes;
-    if (!used[slot] && std::any_of(first, first + plan.page_bytes,
-                                   [](std::byte byte) { return byte != std::byte{0}; })) {
-      return fmt::format("the gap at {} was written", slot * plan.page_bytes);
+  ranges.emplace_back(plan.area_bytes, plan.area_bytes);
+  std::sort(ranges.begin(), ranges.end());
+  std::uint64_t end = 0;
+  for (const auto& [first, next_end] : ranges) {
+    const auto is_set = [](std::byte byte) { return byte != std::byte{0}; };
+    if (first > end && std::any_of(data_ + end, data_ + first, is_set)) {
+      return fmt::format("the gap at {} was written", end);
     }
+    end = std::max(end, next_end);
   }
   return {};
 }

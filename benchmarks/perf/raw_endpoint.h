@@ -44,6 +44,7 @@ class RawEndpoint {
     std::uint64_t key = 0;
   };
   Remote register_memory(std::byte* data, std::uint64_t size_bytes);
+  void unregister_memory() { region_.reset(); }
   void* descriptor() const { return ::fi_mr_desc(region_.get()); }
 
   // Posts with an immediate, waiting for room; everything but context, address and data of

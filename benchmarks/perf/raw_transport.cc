@@ -23,7 +23,8 @@ void RawTransport::connect(Channel& channel, Role) {
   endpoint_.set_peer(bytes_from_json(channel.receive().at("name")));
 }
 
-void RawTransport::open(const PagePlan& plan, const PatternMemory& memory, Channel& channel) {
+void RawTransport::open(const PagePlan& plan, const KvPlan*, const PatternMemory& memory,
+                        Channel& channel) {
   plan_ = plan;
   data_ = memory.data();
   const RawEndpoint::Remote own = endpoint_.register_memory(data_, memory.size_bytes());
@@ -37,15 +38,13 @@ void RawTransport::plan_writes(const PagePlan& plan) {
   writes_.clear();
   sources_.clear();
   targets_.clear();
-  for (std::size_t page = 0; page < plan.pages(); ++page) {
-    const std::uint64_t source = plan.source_offsets[page];
-    const std::uint64_t target = plan.target_offsets[page];
+  for (const auto& [source, target, size_bytes] : plan.pages) {
     const bool is_new = kind_ == Kind::kNaive || writes_.empty() ||
-                        !extend(writes_.back(), source, target, plan.page_bytes);
+                        !extend(writes_.back(), source, target, size_bytes);
     if (!is_new) continue;
-    writes_.push_back({sources_.size(), 1, targets_.size(), 1, plan.page_bytes, 1});
-    sources_.push_back({data_ + source, plan.page_bytes});
-    targets_.push_back({remote_.base + target, plan.page_bytes, remote_.key});
+    writes_.push_back({sources_.size(), 1, targets_.size(), 1, size_bytes, 1});
+    sources_.push_back({data_ + source, size_bytes});
+    targets_.push_back({remote_.base + target, size_bytes, remote_.key});
   }
   std::size_t most = 1;
   for (const Write& write : writes_) most = std::max(most, write.source_count);
@@ -84,7 +83,7 @@ bool RawTransport::extend(Write& write, std::uint64_t source, std::uint64_t targ
 }
 
 Json RawTransport::arm(std::uint64_t passes) {
-  expected_units_ = endpoint_.units_arrived() + passes * plan_.pages();
+  expected_units_ = endpoint_.units_arrived() + passes * plan_.pages.size();
   return Json::object();
 }
 
@@ -103,10 +102,15 @@ SendReport RawTransport::send(std::uint64_t passes, const Json&) {
     for (const Write& write : writes_) post(write);
   }
   while (endpoint_.outstanding() > 0) endpoint_.poll();
-  return {passes * writes_.size(), {}};
+  return {passes * writes_.size(), {}, {}};
 }
 
-void RawTransport::wait_arrived() { wait_units(expected_units_); }
+void RawTransport::close() { endpoint_.unregister_memory(); }
+
+ArrivalReport RawTransport::wait_arrived() {
+  wait_units(expected_units_);
+  return {};
+}
 
 void RawTransport::wait_units(std::uint64_t units) {
   const auto deadline = Clock::now() + kPatience;
@@ -147,7 +151,8 @@ std::vector<double> RawTransport::ping(std::uint32_t count, const Json&) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto start = Clock::now();
     const std::uint64_t units = endpoint_.units_arrived() + 1;
-    post_range(plan_.source_offsets[0], plan_.target_offsets[0], plan_.page_bytes);
+    post_range(plan_.pages[0].source_offset, plan_.pages[0].target_offset,
+               plan_.pages[0].size_bytes);
     wait_units(units);
     times_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
   }
@@ -158,7 +163,7 @@ std::vector<double> RawTransport::ping(std::uint32_t count, const Json&) {
 void RawTransport::pong(std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     wait_units(++expected_units_);
-    post_range(plan_.target_offsets[0], plan_.echo_offset(), plan_.page_bytes);
+    post_range(plan_.pages[0].target_offset, plan_.echo_offset(), plan_.pages[0].size_bytes);
   }
   while (endpoint_.outstanding() > 0) endpoint_.poll();
 }

@@ -20,10 +20,12 @@ class RawTransport final : public Transport {
   RawTransport(Kind kind, const Settings& settings, const LocalSettings& local);
 
   void connect(Channel& channel, Role role) override;
-  void open(const PagePlan& plan, const PatternMemory& memory, Channel& channel) override;
+  void open(const PagePlan& plan, const KvPlan* kv, const PatternMemory& memory,
+            Channel& channel) override;
+  void close() override;
   Json arm(std::uint64_t passes) override;
   SendReport send(std::uint64_t passes, const Json& armed) override;
-  void wait_arrived() override;
+  ArrivalReport wait_arrived() override;
   void progress() override { endpoint_.poll(); }
   bool needs_progress() const override { return true; }
   Json arm_ping(std::uint32_t count) override;

@@ -17,7 +17,7 @@ void add_host(std::string& text, const char* role, const Json& host) {
 void add_case(std::string& text, const Case& result) {
   const Summary summary = summarize(result);
   fmt::format_to(std::back_inserter(text),
-                 "{:<10}{:<14}{:>6}{:>8}{:>6}  {:<8}{:>8.3f}{:>8.3f}{:>8.3f}{:>11.0f}{:>8.2f}",
+                 "{:<10}{:<14}{:>6}{:>8}{:>6}  {:<10}{:>8.3f}{:>8.3f}{:>8.3f}{:>11.0f}{:>8.2f}",
                  result.test, result.layout, bytes_text(result.page_bytes), result.pages,
                  result.list_pages, result.contender, summary.gb_per_s.median, summary.gb_per_s.min,
                  summary.gb_per_s.max, summary.operations_per_s.median,
@@ -43,21 +43,22 @@ std::string table_text(const Results& results) {
                       results.settings.at("rails").get<unsigned>(),
                       results.settings.at("depth").get<unsigned>(),
                       results.settings.at("rounds").get<unsigned>());
-  text += fmt::format("{:<44}{:>24}{:>11}{:>8}{:>27}{:>18}\n", "", "GB/s", "ops/s", "writes",
+  text += fmt::format("{:<46}{:>24}{:>11}{:>8}{:>27}{:>18}\n", "", "GB/s", "ops/s", "writes",
                       "latency, us", "CPU s per GB");
   text += fmt::format(
-      "{:<10}{:<14}{:>6}{:>8}{:>6}  {:<8}{:>6}{:>8}{:>8}{:>11}{:>8}{:>9}{:>9}{:>9}"
+      "{:<10}{:<14}{:>6}{:>8}{:>6}  {:<10}{:>6}{:>8}{:>8}{:>11}{:>8}{:>9}{:>9}{:>9}"
       "{:>9}{:>9}\n",
       "test", "layout", "page", "pages", "list", "by", "median", "min", "max", "median", "per op",
       "min", "median", "p99", "source", "target");
   for (const Case& result : results.cases) add_case(text, result);
   const auto ratios = ratios_of(results);
-  if (!ratios.empty()) text += "\nkvrail's speed against, round by round: median (min to max)\n";
+  if (!ratios.empty()) text += "\nspeed against each other, round by round: median (min to max)\n";
   for (const Ratio& ratio : ratios) {
-    text += fmt::format("{:<10}{:>6}  {:<8}{:>6.2f} ({:.2f} to {:.2f})\n", ratio.test,
-                        bytes_text(ratio.page_bytes), ratio.to, ratio.speed.median, ratio.speed.min,
-                        ratio.speed.max);
+    text += fmt::format("{:<10}{:>6}  {:<9} to {:<8}{:>6.2f} ({:.2f} to {:.2f})\n", ratio.test,
+                        bytes_text(ratio.page_bytes), ratio.of, ratio.to, ratio.speed.median,
+                        ratio.speed.min, ratio.speed.max);
   }
+  if (!results.signals.empty()) text += fmt::format("\n{}", signal_table_text(results.signals));
   return text;
 }
 

@@ -49,13 +49,15 @@ Json report_json(const Results& results) {
   for (const Ratio& ratio : ratios_of(results)) {
     ratios.push_back({{"test", ratio.test},
                       {"page_bytes", ratio.page_bytes},
+                      {"of", ratio.of},
                       {"to", ratio.to},
-                      {"kvrail_speed", to_json(ratio.speed)}});
+                      {"speed", to_json(ratio.speed)}});
   }
   return {{"environment", results.environment},
           {"settings", results.settings},
           {"cases", std::move(cases)},
-          {"ratios", std::move(ratios)}};
+          {"ratios", std::move(ratios)},
+          {"signals_us", signal_json(results.signals)}};
 }
 
 std::string csv_text(const Results& results) {

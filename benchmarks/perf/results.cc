@@ -54,19 +54,19 @@ Summary summarize(const Case& result) {
 
 std::vector<Ratio> ratios_of(const Results& results) {
   std::vector<Ratio> ratios;
-  const Case* kvrail = nullptr;
+  const Case* one = nullptr;
   for (const Case& other : results.cases) {
-    if (other.contender == "kvrail") {
-      kvrail = &other;
+    if (one == nullptr || other.test != one->test || other.page_bytes != one->page_bytes) {
+      one = &other;
       continue;
     }
-    if (kvrail == nullptr) continue;
     std::vector<double> speeds;
-    for (std::size_t i = 0; i < std::min(other.rounds.size(), kvrail->rounds.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(other.rounds.size(), one->rounds.size()); ++i) {
       // Both moved the same bytes.
-      speeds.push_back(other.rounds[i].seconds / kvrail->rounds[i].seconds);
+      speeds.push_back(other.rounds[i].seconds / one->rounds[i].seconds);
     }
-    ratios.push_back({other.test, other.page_bytes, other.contender, spread_of(std::move(speeds))});
+    ratios.push_back({other.test, other.page_bytes, one->contender, other.contender,
+                      spread_of(std::move(speeds))});
   }
   return ratios;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "perf/settings.h"
+#include "perf/signal_times.h"
 
 namespace kvrail::perf {
 
@@ -35,8 +36,10 @@ struct Case {
 struct Results {
   Json environment;
   Json settings;
-  // Contenders of the same test and size follow each other, kvrail first, with as many rounds each.
+  // Contenders of the same test and size follow each other, with as many rounds each; the first is
+  // the one that is compared with the others.
   std::vector<Case> cases;
+  std::vector<SignalTimes> signals;
 };
 
 // Smallest, median and largest of some values; zeroes for none.
@@ -61,10 +64,11 @@ struct Summary {
 };
 Summary summarize(const Case& result);
 
-// kvrail against another contender, round by round. Above 1 kvrail is the faster one.
+// A contender against another one, round by round. Above 1 it is the faster one.
 struct Ratio {
   std::string test;
   std::uint64_t page_bytes = 0;
+  std::string of;
   std::string to;
   Spread speed;
 };

@@ -78,6 +78,12 @@ void Settings::check() const {
   require(list_pages >= 1, "list-pages", "at least 1");
   require(depth >= 1 && depth <= (1U << 16), "depth", "1 to 65,536");
   require(rails >= 1 && rails <= 16, "rails", "1 to 16");
+  require(tokens >= 1 && tokens <= (1U << 24), "tokens", "1 to 16,777,216");
+  require(chunk_tokens <= tokens, "chunk-tokens", "up to --tokens; 0: all");
+  require(page_tokens >= 1 && page_tokens <= 65536, "page-tokens", "1 to 65,536");
+  require(tp_prefill >= 1 && tp_prefill <= 1024, "tp-prefill", "1 to 1,024");
+  require(tp_decode >= 1 && tp_decode <= 1024, "tp-decode", "1 to 1,024");
+  require(model_config.size() <= (1U << 20), "model", "a file of up to 1 MiB");
   require(rounds >= 1 && rounds <= 10000, "rounds", "1 to 10,000");
   require(!baseline || rounds >= 5, "rounds", "at least 5 with --baseline, for the ratios");
   require(round_ms <= 60000, "round-ms", "0 to 60,000");
@@ -94,6 +100,13 @@ Json to_json(const Settings& settings) {
           {"depth", settings.depth},
           {"rails", settings.rails},
           {"layout", to_string(settings.layout)},
+          {"model", settings.model},
+          {"model_config", settings.model_config},
+          {"tokens", settings.tokens},
+          {"chunk_tokens", settings.chunk_tokens},
+          {"page_tokens", settings.page_tokens},
+          {"tp_prefill", settings.tp_prefill},
+          {"tp_decode", settings.tp_decode},
           {"rounds", settings.rounds},
           {"round_ms", settings.round_ms},
           {"messages", settings.messages},
@@ -113,6 +126,13 @@ Settings settings_from_json(const Json& json) {
     json.at("depth").get_to(settings.depth);
     json.at("rails").get_to(settings.rails);
     settings.layout = parse_layout(json.at("layout").get<std::string>());
+    json.at("model").get_to(settings.model);
+    json.at("model_config").get_to(settings.model_config);
+    json.at("tokens").get_to(settings.tokens);
+    json.at("chunk_tokens").get_to(settings.chunk_tokens);
+    json.at("page_tokens").get_to(settings.page_tokens);
+    json.at("tp_prefill").get_to(settings.tp_prefill);
+    json.at("tp_decode").get_to(settings.tp_decode);
     json.at("rounds").get_to(settings.rounds);
     json.at("round_ms").get_to(settings.round_ms);
     json.at("messages").get_to(settings.messages);

@@ -35,6 +35,14 @@ struct Settings {
   std::uint32_t depth = 16;       // submissions outstanding
   std::uint16_t rails = 1;
   Layout layout = Layout::kShuffled;
+  // Of the test "kv".
+  std::string model = "qwen3-coder";
+  std::string model_config;  // text of a config.json; empty: a built-in model
+  std::uint32_t tokens = 512;
+  std::uint32_t chunk_tokens = 0;  // of one forward pass; 0: all
+  std::uint32_t page_tokens = 64;
+  std::uint32_t tp_prefill = 1;
+  std::uint32_t tp_decode = 1;
   std::uint32_t rounds = 5;
   std::uint32_t round_ms = 200;   // least time of a round
   std::uint32_t messages = 2000;  // of a round of the test "message"

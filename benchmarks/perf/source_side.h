@@ -1,17 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "perf/contenders.h"
+#include "perf/progress.h"
 #include "perf/results.h"
+#include "perf/stage.h"
+#include "perf/test_table.h"
 
 namespace kvrail::perf {
 
 // Of the words between the two sides.
-inline constexpr int kWordsVersion = 1;
+inline constexpr int kWordsVersion = 2;
 
 // The process that writes and measures: leads a target through all tests of the settings.
 class SourceSide {
@@ -20,34 +20,31 @@ class SourceSide {
   SourceSide(Channel& channel, const Settings& settings, const LocalSettings& local);
 
   // Throws Error, also for bytes that are wrong.
-  Results run();
+  Results run(Progress& progress);
 
  private:
-  // One row of the table of tests at one size.
-  struct Test {
-    std::string name;
-    bool messages = false;
-    std::uint32_t list_pages = 1;
-    Layout layout = Layout::kNeighbouring;
-    std::vector<std::uint64_t> page_bytes;
-    std::uint32_t pages = 1;
-    std::vector<std::string> contenders;
+  Results run_tests(Progress& progress);
+  // A round, and what else the two sides saw of it.
+  struct Passes {
+    Round round;
+    SendReport sent;
+    ArrivalReport arrived;
   };
 
-  std::vector<Test> tests() const;
-  void measure(const Test& test, std::uint64_t page_bytes, Results& results);
-  void open(const Test& test, std::uint64_t page_bytes);
-  Round round(const std::string& contender, std::uint64_t passes);
+  void measure(const Test& test, const Scene& scene, Progress& progress, Results& results);
+  void measure_signals(const Test& test, Progress& progress, Results& results);
+  std::uint64_t warm_up(const Test& test, const Scene& scene);
+  Round one_round(const Test& test, const std::string& contender, std::uint64_t passes);
+  void open(const Scene& scene);
+  Passes pages(const std::string& contender, std::uint64_t passes);
   Round messages(const std::string& contender, std::uint32_t count);
+  Json next_word(Transport& transport);
   void require_right_bytes(Transport& transport, const std::string& contender);
 
   Channel& channel_;
   const Settings settings_;
   Json environment_;
-  PagePlan plan_;
-  // Before the contenders, whose regions it holds.
-  std::unique_ptr<PatternMemory> memory_;
-  std::vector<Contender> contenders_;
+  Stage stage_;
 };
 
 }  // namespace kvrail::perf

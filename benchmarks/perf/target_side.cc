@@ -31,14 +31,14 @@ void TargetSide::serve_words() {
   if (hello.value("kvrail-perf", 0) != kWordsVersion) {
     throw Error(ErrorCode::kVersionMismatch, "both sides must be of the same kvrail-perf");
   }
-  settings_ = settings_from_json(hello.at("settings"));
+  const Settings settings = settings_from_json(hello.at("settings"));
   channel_.send({{"host", describe_host()}});
-  contenders_ = connect_contenders(settings_, local_, channel_, Role::kTarget);
+  stage_ = std::make_unique<Stage>(settings, local_, channel_, Role::kTarget);
   while (true) {
     const Json word = channel_.receive();
     const std::string what = word.at("do");
     if (what == "open") {
-      open(word);
+      stage_->open(scene_from_json(word.at("scene"), settings.max_memory_bytes));
     } else if (what == "round") {
       round(word);
     } else if (what == "messages") {
@@ -51,37 +51,24 @@ void TargetSide::serve_words() {
   }
 }
 
-void TargetSide::open(const Json& word) {
-  const std::uint64_t page_bytes = word.at("page_bytes");
-  const std::uint32_t pages = word.at("pages");
-  const std::uint32_t list_pages = word.at("list_pages");
-  if (page_bytes == 0 || pages == 0 || list_pages == 0 || page_bytes % 8 != 0 ||
-      pages > settings_.max_memory_bytes / page_bytes) {
-    throw Error(ErrorCode::kMalformed, "the source asks for pages out of range");
-  }
-  plan_ = make_page_plan(parse_layout(word.at("layout")), page_bytes, pages, list_pages);
-  auto memory = std::make_unique<PatternMemory>(plan_.memory_bytes());
-  for (const Contender& contender : contenders_) {
-    contender.transport->open(plan_, *memory, channel_);
-  }
-  memory_ = std::move(memory);
-}
-
 void TargetSide::round(const Json& word) {
-  Transport& transport = find_contender(contenders_, word.at("contender"));
-  memory_->clear();
+  Transport& transport = stage_->contender(word.at("contender"));
+  stage_->memory().clear();
   const Json armed = transport.arm(word.at("passes"));
   const double cpu_before = cpu_seconds();
   channel_.send(armed);
-  transport.wait_arrived();
+  const ArrivalReport arrived = transport.wait_arrived();
   const double cpu = cpu_seconds() - cpu_before;
-  channel_.send({{"cpu_s", cpu}});
-  channel_.send({{"fault", memory_->check_target(plan_)}});
+  channel_.send({{"cpu_s", cpu},
+                 {"request_to_ready_us", arrived.request_to_ready_us},
+                 {"last_arrival_ns", arrived.last_arrival_ns}});
+  channel_.send({{"fault", stage_->memory().check_target(stage_->plan())}});
 }
 
 void TargetSide::messages(const Json& word) {
-  Transport& transport = find_contender(contenders_, word.at("contender"));
-  memory_->clear();
+  const PagePlan::Page& page = stage_->plan().pages.front();
+  Transport& transport = stage_->contender(word.at("contender"));
+  stage_->memory().clear();
   const std::uint32_t count = word.at("count");
   const Json armed = transport.arm_pong(count, word.at("armed"));
   const double cpu_before = cpu_seconds();
@@ -89,8 +76,8 @@ void TargetSide::messages(const Json& word) {
   transport.pong(count);
   const double cpu = cpu_seconds() - cpu_before;
   channel_.send({{"cpu_s", cpu}});
-  channel_.send({{"fault", memory_->check_range(plan_.target_offsets[0], plan_.source_offsets[0],
-                                                plan_.page_bytes)}});
+  channel_.send({{"fault", stage_->memory().check_range(page.target_offset, page.source_offset,
+                                                        page.size_bytes)}});
 }
 
 }  // namespace kvrail::perf

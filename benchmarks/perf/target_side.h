@@ -1,9 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "perf/contenders.h"
+#include "perf/stage.h"
 
 namespace kvrail::perf {
 
@@ -18,17 +17,12 @@ class TargetSide {
 
  private:
   void serve_words();
-  void open(const Json& word);
   void round(const Json& word);
   void messages(const Json& word);
 
   Channel& channel_;
   const LocalSettings local_;
-  Settings settings_;
-  PagePlan plan_;
-  // Before the contenders, whose regions it holds.
-  std::unique_ptr<PatternMemory> memory_;
-  std::vector<Contender> contenders_;
+  std::unique_ptr<Stage> stage_;
 };
 
 }  // namespace kvrail::perf
