@@ -6,6 +6,7 @@
 
 #include "kvrail/transfer_engine.h"
 #include "perf/kvrail_echo.h"
+#include "perf/kvrail_flow.h"
 #include "perf/transport.h"
 
 namespace kvrail::perf {
@@ -34,17 +35,11 @@ class KvrailTransport final : public Transport {
   void pong(std::uint32_t count) override;
 
  private:
-  struct Flow;
-
-  static void submit_next(TransferEngine& engine, const std::shared_ptr<Flow>& flow);
-  WriteRun page_run(std::size_t page) const;
-
   const std::uint32_t depth_;
   PeerId peer_;
   PagePlan plan_;
-  std::vector<std::vector<WriteRun>> lists_;
+  std::unique_ptr<RunLists> runs_;
   RemoteRegionId remote_;
-  std::uint64_t units_ = 0;  // of a pass
   CounterId counter_;
   std::future<Status> arrived_;
   std::shared_ptr<KvrailEcho> echo_;

@@ -19,7 +19,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void set_total(std::uint64_t rounds) { total_ = rounds; }
-  // One more is done; `what` comes next.
+  // One more is done, of `what`.
   void step(const std::string& what);
 
   // The bar, without what moves the cursor.

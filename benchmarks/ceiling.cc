@@ -1,0 +1,213 @@
+// What the library itself costs, without a network: page writes, none of which can be merged, and
+// their immediates, over a provider that completes at once and moves nothing. docs/benchmarks.md.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "kvrail/error.h"
+#include "kvrail/transfer_engine.h"
+#include "perf/kvrail_echo.h"
+#include "perf/kvrail_flow.h"
+#include "perf/pattern_memory.h"
+
+namespace kvrail::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::uint32_t pages = 1024;
+  std::uint32_t depth = 16;
+  std::uint64_t writes = 2'000'000;
+  std::uint32_t rounds = 5;
+  std::string send_core;
+  std::string receive_core;
+};
+
+// The threads of this process that fabric-lib has named, and those that they started.
+std::set<int> worker_threads() {
+  std::set<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(entry.path() / "comm");
+    std::string name;
+    std::getline(file, name);
+    if (name.starts_with("kvrail-fab")) found.insert(std::stoi(entry.path().filename().string()));
+  }
+  return found;
+}
+
+// An engine, and the thread that does its work.
+class Side {
+ public:
+  Side(std::uint32_t spin_us, const std::string& core, std::uint32_t credit) {
+    TransferEngineOptions options;
+    options.provider = "scripted";
+    options.spin_us = spin_us;
+    options.receive_credit = credit;
+    if (!core.empty()) options.device_groups[0].cores = {static_cast<unsigned>(std::stoul(core))};
+    const auto before = worker_threads();
+    engine = std::make_unique<TransferEngine>(std::move(options));
+    // The oldest is the worker itself.
+    for (const int thread : worker_threads()) {
+      if (before.count(thread) != 0) continue;
+      worker_ = fmt::format("/proc/self/task/{}/schedstat", thread);
+      break;
+    }
+  }
+
+  // CPU time of the worker so far.
+  double cpu_ns() const {
+    double time = 0;
+    std::ifstream(worker_) >> time;
+    return time;
+  }
+
+  std::unique_ptr<TransferEngine> engine;
+  PeerId peer;
+
+ private:
+  std::string worker_;  // its file of CPU times
+};
+
+// Two engines of this process that know each other.
+struct Sides {
+  Sides(const Options& options, std::uint32_t receiver_spin_us, std::uint32_t credit)
+      : source(200, options.send_core, credit),
+        target(receiver_spin_us, options.receive_core, credit) {
+    PeerOptions peer;
+    peer.name = "target";
+    const auto answer = target.engine->accept_peer(source.engine->offer(), peer);
+    const auto confirm = source.engine->connect_peer(answer.reply, peer);
+    target.engine->confirm_peer(answer.peer, confirm.reply);
+    source.peer = confirm.peer;
+    target.peer = answer.peer;
+  }
+
+  Side source;
+  Side target;
+};
+
+struct Costs {
+  double seconds = 0;
+  double send_ns = 0;
+  double receive_ns = 0;
+};
+
+class Ceiling {
+ public:
+  Ceiling(Sides& sides, const PagePlan& plan, std::uint32_t depth)
+      : sides_(sides), runs_(plan), depth_(depth), memory_(plan.memory_bytes()) {
+    from_ = sides.source.engine->register_memory(kPerfGroup, memory_.data(), memory_.size_bytes());
+    to_ = sides.target.engine->register_memory(kPerfGroup, memory_.data(), memory_.size_bytes());
+    route_.source = from_.id();
+    route_.target = sides.source.engine->import_region(sides.source.peer, to_.descriptor());
+  }
+
+  // Per write, of which there are as many as immediates.
+  Costs round(std::uint64_t passes) {
+    TransferEngine& receiver = *sides_.target.engine;
+    route_.counter = receiver.take_counter(sides_.target.peer, kPerfGroup);
+    const auto outcome = std::make_shared<Outcome>();
+    auto arrived = outcome->future();
+    receiver.expect(
+        sides_.target.peer, kPerfGroup, route_.counter, passes * runs_.units,
+        [outcome](const Status& status, const CounterReport&) { outcome->set(status); });
+    const double send_before = sides_.source.cpu_ns();
+    const double receive_before = sides_.target.cpu_ns();
+    const auto start = Clock::now();
+    const auto flow =
+        std::make_shared<KvrailFlow>(*sides_.source.engine, sides_.source.peer, route_, runs_);
+    const SendReport sent = flow->run(passes, depth_);
+    wait_for(arrived, "the immediates");
+    const std::chrono::duration<double> time = Clock::now() - start;
+    if (sent.writes != passes * runs_.units) throw Error(ErrorCode::kFabric, "writes were merged");
+    const auto writes = static_cast<double>(sent.writes);
+    receiver.release_counter(sides_.target.peer, kPerfGroup, route_.counter);
+    return {time.count(), (sides_.source.cpu_ns() - send_before) / writes,
+            (sides_.target.cpu_ns() - receive_before) / writes};
+  }
+
+ private:
+  Sides& sides_;
+  const RunLists runs_;
+  const std::uint32_t depth_;
+  PatternMemory memory_;
+  MemoryRegion from_;
+  MemoryRegion to_;
+  WriteList route_;
+};
+
+// The best of some rounds: whatever else the machine does only adds.
+Costs measure(const Options& options, std::uint32_t receiver_spin_us, std::uint32_t credit,
+              std::uint64_t page_bytes, std::uint32_t list_pages) {
+  Sides sides(options, receiver_spin_us, credit);
+  const PagePlan plan = make_page_plan(Layout::kApart, page_bytes, options.pages, list_pages);
+  Ceiling ceiling(sides, plan, options.depth);
+  const std::uint64_t passes = std::max<std::uint64_t>(options.writes / options.pages, 1);
+  Costs best = ceiling.round(std::max<std::uint64_t>(passes / 10, 1));
+  for (std::uint32_t i = 0; i < options.rounds; ++i) {
+    const Costs costs = ceiling.round(passes);
+    if (i == 0) best = costs;
+    best.seconds = std::min(best.seconds, costs.seconds);
+    best.send_ns = std::min(best.send_ns, costs.send_ns);
+    best.receive_ns = std::min(best.receive_ns, costs.receive_ns);
+  }
+  return best;
+}
+
+void report(const Options& options, const char* name, std::uint64_t page_bytes,
+            std::uint32_t list_pages) {
+  constexpr std::uint32_t kCredit = 16384;
+  constexpr std::uint32_t kSpinUs = 200;
+  // A receiver that spins is never the slower one, and its time is not the immediates' alone; one
+  // that dozes takes many at a time, and nothing else.
+  const Costs fast = measure(options, kSpinUs, kCredit, page_bytes, list_pages);
+  const Costs dozing = measure(options, 0, kCredit, page_bytes, list_pages);
+  const std::uint64_t passes = std::max<std::uint64_t>(options.writes / options.pages, 1);
+  const auto writes = static_cast<double>(passes * options.pages);
+  fmt::print("{:<22}{:>12.2f}{:>14.1f}{:>18.1f}{:>14.2f}{:>18.2f}\n", name,
+             writes / fast.seconds / 1e6, fast.send_ns, dozing.receive_ns, 1e3 / fast.send_ns,
+             1e3 / dozing.receive_ns);
+}
+
+int run(int count, char** arguments) {
+  Options options;
+  CLI::App app("Writes and immediates per second that the library itself allows.", "ceiling");
+  app.add_option("--pages", options.pages, "pages, none beside another")->capture_default_str();
+  app.add_option("--depth", options.depth, "submissions outstanding")->capture_default_str();
+  app.add_option("--writes", options.writes, "writes of a round")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "the best of which counts")->capture_default_str();
+  app.add_option("--send-core", options.send_core, "core of the sending worker; else any");
+  app.add_option("--receive-core", options.receive_core, "core of the receiving one; else any");
+  CLI11_PARSE(app, count, arguments);
+  ::setenv("FI_PROVIDER_PATH", KVRAIL_SCRIPTED_PROVIDER_DIR, 0);
+  ::setenv("KVRAIL_SCRIPTED_NULL", "1", 1);
+  fmt::print("{:<22}{:>12}{:>14}{:>18}{:>14}{:>18}\n", "million a second, ns", "together",
+             "ns per write", "ns per immediate", "writes alone", "immediates alone");
+  report(options, "pages, lists of 64", 4096, 64);
+  report(options, "pages, lists of 1", 4096, 1);
+  return 0;
+}
+
+}  // namespace
+}  // namespace kvrail::perf
+
+int main(int count, char** arguments) {
+  try {
+    return kvrail::perf::run(count, arguments);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ceiling: {}\n", error.what());
+    return 1;
+  }
+}
