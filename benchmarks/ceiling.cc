@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kvrail/error.h"
 #include "kvrail/transfer_engine.h"
@@ -26,11 +27,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint64_t kPageBytes = 4096;
+// Enough that the sender never waits for it.
+constexpr std::uint32_t kCredit = 16384;
+constexpr std::uint32_t kSpinUs = 200;
+
 struct Options {
   std::uint32_t pages = 1024;
   std::uint32_t depth = 16;
   std::uint64_t writes = 2'000'000;
   std::uint32_t rounds = 5;
+  std::vector<std::uint32_t> list_pages = {64, 1};
+  std::string side = "both";
   std::string send_core;
   std::string receive_core;
 };
@@ -50,11 +58,11 @@ std::set<int> worker_threads() {
 // An engine, and the thread that does its work.
 class Side {
  public:
-  Side(std::uint32_t spin_us, const std::string& core, std::uint32_t credit) {
+  Side(std::uint32_t spin_us, const std::string& core) {
     TransferEngineOptions options;
     options.provider = "scripted";
     options.spin_us = spin_us;
-    options.receive_credit = credit;
+    options.receive_credit = kCredit;
     if (!core.empty()) options.device_groups[0].cores = {static_cast<unsigned>(std::stoul(core))};
     const auto before = worker_threads();
     engine = std::make_unique<TransferEngine>(std::move(options));
@@ -82,9 +90,8 @@ class Side {
 
 // Two engines of this process that know each other.
 struct Sides {
-  Sides(const Options& options, std::uint32_t receiver_spin_us, std::uint32_t credit)
-      : source(200, options.send_core, credit),
-        target(receiver_spin_us, options.receive_core, credit) {
+  Sides(const Options& options, std::uint32_t receiver_spin_us)
+      : source(kSpinUs, options.send_core), target(receiver_spin_us, options.receive_core) {
     PeerOptions peer;
     peer.name = "target";
     const auto answer = target.engine->accept_peer(source.engine->offer(), peer);
@@ -148,13 +155,16 @@ class Ceiling {
   WriteList route_;
 };
 
+std::uint64_t passes_of(const Options& options) {
+  return std::max<std::uint64_t>(options.writes / options.pages, 1);
+}
+
 // The best of some rounds: whatever else the machine does only adds.
-Costs measure(const Options& options, std::uint32_t receiver_spin_us, std::uint32_t credit,
-              std::uint64_t page_bytes, std::uint32_t list_pages) {
-  Sides sides(options, receiver_spin_us, credit);
-  const PagePlan plan = make_page_plan(Layout::kApart, page_bytes, options.pages, list_pages);
+Costs measure(const Options& options, std::uint32_t receiver_spin_us, std::uint32_t list_pages) {
+  Sides sides(options, receiver_spin_us);
+  const PagePlan plan = make_page_plan(Layout::kApart, kPageBytes, options.pages, list_pages);
   Ceiling ceiling(sides, plan, options.depth);
-  const std::uint64_t passes = std::max<std::uint64_t>(options.writes / options.pages, 1);
+  const std::uint64_t passes = passes_of(options);
   Costs best = ceiling.round(std::max<std::uint64_t>(passes / 10, 1));
   for (std::uint32_t i = 0; i < options.rounds; ++i) {
     const Costs costs = ceiling.round(passes);
@@ -166,19 +176,20 @@ Costs measure(const Options& options, std::uint32_t receiver_spin_us, std::uint3
   return best;
 }
 
-void report(const Options& options, const char* name, std::uint64_t page_bytes,
-            std::uint32_t list_pages) {
-  constexpr std::uint32_t kCredit = 16384;
-  constexpr std::uint32_t kSpinUs = 200;
-  // A receiver that spins is never the slower one, and its time is not the immediates' alone; one
+void report(const Options& options, std::uint32_t list_pages) {
+  const std::uint64_t writes = passes_of(options) * options.pages;
+  std::string row = fmt::format("{:<12}", list_pages);
+  // A receiver that spins never holds the sender up, but its time is not the immediates' alone; one
   // that dozes takes many at a time, and nothing else.
-  const Costs fast = measure(options, kSpinUs, kCredit, page_bytes, list_pages);
-  const Costs dozing = measure(options, 0, kCredit, page_bytes, list_pages);
-  const std::uint64_t passes = std::max<std::uint64_t>(options.writes / options.pages, 1);
-  const auto writes = static_cast<double>(passes * options.pages);
-  fmt::print("{:<22}{:>12.2f}{:>14.1f}{:>18.1f}{:>14.2f}{:>18.2f}\n", name,
-             writes / fast.seconds / 1e6, fast.send_ns, dozing.receive_ns, 1e3 / fast.send_ns,
-             1e3 / dozing.receive_ns);
+  if (options.side != "receive") {
+    const Costs costs = measure(options, kSpinUs, list_pages);
+    row += fmt::format("{:>22.2f}{:>16.1f}", static_cast<double>(writes) / costs.seconds / 1e6,
+                       costs.send_ns);
+  }
+  if (options.side != "send") {
+    row += fmt::format("{:>20.1f}", measure(options, 0, list_pages).receive_ns);
+  }
+  fmt::print("{}\n", row);
 }
 
 int run(int count, char** arguments) {
@@ -188,15 +199,24 @@ int run(int count, char** arguments) {
   app.add_option("--depth", options.depth, "submissions outstanding")->capture_default_str();
   app.add_option("--writes", options.writes, "writes of a round")->capture_default_str();
   app.add_option("--rounds", options.rounds, "the best of which counts")->capture_default_str();
+  app.add_option("--list-pages", options.list_pages, "pages of a submission")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--side", options.side, "whose costs: both, send or receive")
+      ->check(CLI::IsMember({"both", "send", "receive"}))
+      ->capture_default_str();
   app.add_option("--send-core", options.send_core, "core of the sending worker; else any");
   app.add_option("--receive-core", options.receive_core, "core of the receiving one; else any");
   CLI11_PARSE(app, count, arguments);
   ::setenv("FI_PROVIDER_PATH", KVRAIL_SCRIPTED_PROVIDER_DIR, 0);
   ::setenv("KVRAIL_SCRIPTED_NULL", "1", 1);
-  fmt::print("{:<22}{:>12}{:>14}{:>18}{:>14}{:>18}\n", "million a second, ns", "together",
-             "ns per write", "ns per immediate", "writes alone", "immediates alone");
-  report(options, "pages, lists of 64", 4096, 64);
-  report(options, "pages, lists of 1", 4096, 1);
+  fmt::print("pages of 4 KiB, none beside another; the best of {} rounds of {} writes\n{:<12}",
+             options.rounds, passes_of(options) * options.pages, "list pages");
+  if (options.side != "receive") {
+    fmt::print("{:>22}{:>16}", "million writes per s", "sender: ns each");
+  }
+  fmt::print("{}\n", options.side != "send" ? fmt::format("{:>20}", "receiver: ns each") : "");
+  for (const std::uint32_t list_pages : options.list_pages) report(options, list_pages);
   return 0;
 }
 
