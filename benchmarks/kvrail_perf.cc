@@ -10,6 +10,8 @@
 #include "kvrail/error.h"
 #include "perf/command_line.h"
 #include "perf/host.h"
+#include "perf/plot.h"
+#include "perf/progress.h"
 #include "perf/report.h"
 #include "perf/source_side.h"
 #include "perf/target_process.h"
@@ -38,6 +40,7 @@ void measure(Channel& channel, const CommandLine& line) {
   }
   if (line.json_path != "-" && line.csv_path != "-") put("-", table_text(results));
   if (!line.json_path.empty()) put(line.json_path, report_json(results).dump(2) + "\n");
+  if (!line.plot_path.empty()) put(line.plot_path, plot_svg(results));
   if (!line.csv_path.empty()) put(line.csv_path, csv_text(results));
 }
 

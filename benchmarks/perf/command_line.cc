@@ -1,6 +1,7 @@
 #include "perf/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -66,6 +67,7 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
 
 void add_outputs(CLI::App& app, CommandLine& line) {
   app.add_option("--json", line.json_path, "file for the results as JSON; - prints only them");
+  app.add_option("--plot", line.plot_path, "SVG file for the curves of the test write");
   app.add_option("--csv", line.csv_path, "file for the results as CSV; - prints only them");
 }
 
@@ -95,6 +97,13 @@ void finish(Settings& settings, const Texts& texts) {
   // Wrong names end here, before anything is started.
   choose_tests(settings);
   if (needs_messenger(settings)) make_kv_plan(settings);
+}
+
+void check_plot(const CommandLine& line) {
+  const auto& tests = line.settings.tests;
+  if (!line.plot_path.empty() && std::find(tests.begin(), tests.end(), "write") == tests.end()) {
+    throw Error(ErrorCode::kInvalidArgument, "--plot draws the test write: add it to --tests");
+  }
 }
 
 }  // namespace
@@ -136,6 +145,7 @@ CommandLine parse_command_line(int count, char** arguments) {
       line.mode = CommandLine::Mode::kServe;
     } else {
       finish(line.settings, texts);
+      check_plot(line);
       line.mode = run.parsed() ? CommandLine::Mode::kRun : CommandLine::Mode::kPair;
     }
   } catch (const CLI::ParseError& error) {

@@ -19,6 +19,7 @@ struct CommandLine {
   bool once = false;       // with kServe
   std::string json_path;   // of a file to write; "-": standard output; empty: none
   std::string csv_path;    // likewise
+  std::string plot_path;   // of an SVG file; empty: none
 };
 
 // Prints help and what is wrong with the arguments.
