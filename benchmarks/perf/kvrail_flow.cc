@@ -1,0 +1,61 @@
+#include "perf/kvrail_flow.h"
+
+#include <chrono>
+#include <utility>
+
+namespace kvrail::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::uint32_t units_of(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + kMaxUnitBytes - 1) / kMaxUnitBytes);
+}
+
+}  // namespace
+
+RunLists::RunLists(const PagePlan& plan) {
+  std::size_t page = 0;
+  for (const std::uint32_t end : plan.list_ends) {
+    auto& list = lists.emplace_back();
+    for (; page < end; ++page) {
+      const auto& [source, target, size_bytes] = plan.pages[page];
+      list.push_back({source, target, size_bytes, units_of(size_bytes)});
+      units += list.back().units;
+    }
+  }
+}
+
+KvrailFlow::KvrailFlow(TransferEngine& engine, PeerId peer, WriteList route, const RunLists& runs)
+    : engine_(engine), peer_(peer), route_(std::move(route)), runs_(runs) {}
+
+SendReport KvrailFlow::run(std::uint64_t passes, std::uint32_t depth) {
+  total_ = passes * runs_.lists.size();
+  latencies_us_.resize(total_);
+  auto outcome = outcome_.future();
+  for (std::uint32_t i = 0; i < depth; ++i) submit_next();
+  wait_for(outcome, "the completions");
+  return {writes_.load(std::memory_order_relaxed), std::move(latencies_us_), {}};
+}
+
+void KvrailFlow::submit_next() {
+  const std::uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+  if (index >= total_) return;
+  WriteList list = route_;
+  list.runs = runs_.lists[index % runs_.lists.size()];
+  const auto submitted = Clock::now();
+  const Status status = engine_.submit(
+      peer_, std::move(list), FullQueue::kRefuse,
+      [self = shared_from_this(), submitted](const Status& status, const WriteReport& report) {
+        if (!status.ok()) return self->outcome_.set(status);
+        self->writes_.fetch_add(report.writes_posted, std::memory_order_relaxed);
+        const std::uint64_t done = self->done_.fetch_add(1, std::memory_order_relaxed);
+        const std::chrono::duration<double, std::micro> time = Clock::now() - submitted;
+        self->latencies_us_[done] = time.count();
+        if (done + 1 == self->total_) return self->outcome_.set({});
+        self->submit_next();
+      });
+  if (!status.ok()) outcome_.set(status);
+}
+
+}  // namespace kvrail::perf

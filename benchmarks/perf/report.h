@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "perf/results.h"
+
+namespace kvrail::perf {
+
+// For people: where it was measured, a row per case, the ratios.
+std::string table_text(const Results& results);
+// For machines: everything, also each round (without single latencies).
+Json report_json(const Results& results);
+// A row per case under a row of names.
+std::string csv_text(const Results& results);
+
+}  // namespace kvrail::perf
