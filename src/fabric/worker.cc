@@ -180,24 +180,27 @@ void Worker::loop() {
       const std::lock_guard lock(mutex_);
       if (stopping_ && commands_.empty()) return;
     }
-    rest(now - last_progress_ns);
+    // A rail that has something to do is on its way to a completion: a large write takes longer
+    // than the time to spin.
+    if (rest(now - last_progress_ns)) last_progress_ns = now_ns();
   }
 }
 
-void Worker::rest(std::int64_t idle_ns) {
+bool Worker::rest(std::int64_t idle_ns) {
   if (active_.empty()) {
     descriptors_.resize(1);
-    sleep(parked_.empty() ? -1 : kParkedCheckNs);
-  } else if (idle_ns >= spin_ns_) {
-    doze(idle_ns);
-  } else if (idle_ns > kYieldNs) {
+    return sleep(parked_.empty() ? -1 : kParkedCheckNs);
+  }
+  if (idle_ns >= spin_ns_) return doze(idle_ns);
+  if (idle_ns > kYieldNs) {
     ::sched_yield();
   } else {
     cpu_relax();
   }
+  return false;
 }
 
-void Worker::doze(std::int64_t idle_ns) {
+bool Worker::doze(std::int64_t idle_ns) {
   descriptors_.resize(1);
   bool all_wake = true;
   for (const auto& peer : active_) {
@@ -212,13 +215,13 @@ void Worker::doze(std::int64_t idle_ns) {
       }
     }
   }
-  sleep(all_wake ? kDozeNs : std::clamp(idle_ns / kNapsPerWait, kShortNapNs, kLongNapNs));
+  return sleep(all_wake ? kDozeNs : std::clamp(idle_ns / kNapsPerWait, kShortNapNs, kLongNapNs));
 }
 
-void Worker::sleep(std::int64_t timeout_ns) {
+bool Worker::sleep(std::int64_t timeout_ns) {
   {
     const std::lock_guard lock(mutex_);
-    if (!commands_.empty() || stopping_) return;
+    if (!commands_.empty() || stopping_) return false;
     resting_ = true;
   }
   descriptors_.front() = {wake_.get(), POLLIN, 0};
@@ -228,6 +231,8 @@ void Worker::sleep(std::int64_t timeout_ns) {
   const std::lock_guard lock(mutex_);
   resting_ = false;
   wakeups_.store(wakeups_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return std::any_of(descriptors_.begin() + 1, descriptors_.end(),
+                     [](const pollfd& rail) { return (rail.revents & POLLIN) != 0; });
 }
 
 }  // namespace kvrail

@@ -76,11 +76,12 @@ class Worker {
   bool run_commands();
   bool progress_peers(std::int64_t now_ns);
   void tend_parked();
-  void rest(std::int64_t idle_ns);
-  void doze(std::int64_t idle_ns);
+  // These return whether a rail has something to do.
+  bool rest(std::int64_t idle_ns);
+  bool doze(std::int64_t idle_ns);
   // Sleeps until a command comes, one of descriptors_ is readable, or the time is over; negative
   // waits without limit.
-  void sleep(std::int64_t timeout_ns);
+  bool sleep(std::int64_t timeout_ns);
 
   const std::int64_t spin_ns_;
   std::shared_ptr<const Logger> logger_;
