@@ -1,5 +1,8 @@
 #include "fabric/peer_addresses.h"
 
+#include <cerrno>
+#include <system_error>
+
 #include <fmt/format.h>
 
 #include <rdma/fi_errno.h>
@@ -10,6 +13,22 @@
 namespace kvrail {
 namespace {
 
+// Whether shm can map the memory of an endpoint, which it does not say when it could not: it
+// follows a null pointer later. Checked before, for a free descriptor, and after, since a name that
+// is there after it was there all the time.
+void require_shm_name(const Rail& rail, const LinkAddress& link, const std::string& peer_name) {
+  const int error = open_shm_name(link.endpoint);
+  if (error == 0) return;
+  if (error == ENOENT) {
+    throw Error(ErrorCode::kPeerLost,
+                fmt::format("rail {}: {} has closed its links", rail.name(), peer_name));
+  }
+  throw Error(ErrorCode::kLimit,
+              fmt::format("rail {}: the memory of {} cannot be opened: {}; if descriptors are "
+                          "short, raise the limit of open files (ulimit -n)",
+                          rail.name(), peer_name, std::generic_category().message(error)));
+}
+
 fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_size,
                      const std::string& peer_name) {
   // The provider takes as many bytes as its kind of address has; a text goes up to its zero.
@@ -19,16 +38,18 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
                 fmt::format("rail {}: the address of {} has {} bytes and is none of this provider",
                             rail.name(), peer_name, link.endpoint.size()));
   }
+  require_shm_name(rail, link, peer_name);
   fi_addr_t address = FI_ADDR_UNSPEC;
   const int count =
       fi_av_insert(rail.address_vector(), link.endpoint.data(), 1, &address, 0, nullptr);
   if (count == 1) {
-    // Without a name the memory was not mapped, which the provider does not say; with one it was,
-    // since a name that is taken away does not come back.
-    if (has_shm_name(link.endpoint)) return address;
-    fi_av_remove(rail.address_vector(), &address, 1, 0);
-    throw Error(ErrorCode::kPeerLost,
-                fmt::format("rail {}: {} has closed its links", rail.name(), peer_name));
+    try {
+      require_shm_name(rail, link, peer_name);
+    } catch (...) {
+      fi_av_remove(rail.address_vector(), &address, 1, 0);
+      throw;
+    }
+    return address;
   }
   // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
   const bool limited = rail.limits().target_reads_source;

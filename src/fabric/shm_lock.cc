@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -67,9 +68,11 @@ bool release_shm_lock(std::span<const std::byte> endpoint) {
   return known;
 }
 
-bool has_shm_name(std::span<const std::byte> endpoint) {
+int open_shm_name(std::span<const std::byte> endpoint) {
   const std::string name = name_of(endpoint);
-  return name.empty() || UniqueFd(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
+  if (name.empty()) return 0;
+  const UniqueFd file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
+  return file ? 0 : errno;
 }
 
 void remove_shm_name(std::span<const std::byte> endpoint) {

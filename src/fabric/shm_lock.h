@@ -18,8 +18,9 @@ namespace kvrail {
 // back or was free.
 bool release_shm_lock(std::span<const std::byte> endpoint);
 
-// Whether the memory of a shm endpoint has a name; true if the address is none of shm.
-bool has_shm_name(std::span<const std::byte> endpoint);
+// 0 if the memory of a shm endpoint has a name, or if the address is none of shm; else why it
+// cannot be opened, as an errno: ENOENT when it has no name.
+int open_shm_name(std::span<const std::byte> endpoint);
 
 // Takes the name of a shm endpoint's memory away, so that the memory goes with the last process
 // that has it mapped. For endpoints that nobody will close: of a process that is dead, or our own.

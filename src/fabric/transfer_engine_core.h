@@ -94,7 +94,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   NodeLinks links_of(const PeerRecord& record) const;
   void connect_groups(PeerRecord& record, const NodeLinks& links);
   void discard(PeerRecord& record);
-  void watch_process(PeerRecord& record, std::uint32_t process_id);
+  void watch_process(PeerRecord& record, std::uint32_t process_id) const;
   // Of shm: the addresses of these links.
   std::vector<Bytes> shm_endpoints(const PeerRecord& record, const NodeLinks& links) const;
   void add_peer(const PeerPtr& record);

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -216,8 +218,18 @@ void TransferEngineCore::discard(PeerRecord& record) {
   }
 }
 
-void TransferEngineCore::watch_process(PeerRecord& record, std::uint32_t process_id) {
+// That a process on this host has ended is seen on its descriptor. Where that cannot be had (a
+// kernel before 5.3, a filter of system calls) source pages over shm may wait for our own close.
+void TransferEngineCore::watch_process(PeerRecord& record, std::uint32_t process_id) const {
   record.process = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, process_id, 0)));
+  if (record.process) return;
+  const int error = errno;
+  if (error != ESRCH) {
+    logger_->warning(
+        "{}: the end of its process {} cannot be watched: {}; source pages that it reads over shm "
+        "when it dies stay in use until this node closes",
+        record.life->name(), process_id, std::generic_category().message(error));
+  }
 }
 
 std::vector<Bytes> TransferEngineCore::shm_endpoints(const PeerRecord& record,

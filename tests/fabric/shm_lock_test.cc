@@ -83,11 +83,11 @@ TEST(ShmLock, IgnoresWhatIsNoAddressOfShm) {
 TEST(ShmLock, TakesANameAway) {
   Endpoint endpoint;
   EXPECT_TRUE(endpoint.has_name());
-  EXPECT_TRUE(has_shm_name(bytes_of(endpoint.address())));
+  EXPECT_EQ(open_shm_name(bytes_of(endpoint.address())), 0);
   remove_shm_name(bytes_of(endpoint.address()));
   EXPECT_FALSE(endpoint.has_name());
-  EXPECT_FALSE(has_shm_name(bytes_of(endpoint.address())));
-  EXPECT_TRUE(has_shm_name(bytes_of("sockaddr_in://1:2")));
+  EXPECT_EQ(open_shm_name(bytes_of(endpoint.address())), ENOENT);
+  EXPECT_EQ(open_shm_name(bytes_of("sockaddr_in://1:2")), 0);
 }
 
 TEST(ShmLock, KnowsTheProcessOfAnEndpoint) {

@@ -41,8 +41,8 @@ class Eavesdropper {
 
   // Ends the stream on both sides, as somebody who resets TCP connections does. Once it is open.
   void cut() {
+    // The other side's is closed by the thread, which ends.
     ::shutdown(initiator_.load(), SHUT_RDWR);
-    ::shutdown(acceptor_.load(), SHUT_RDWR);
   }
   // Waits for the end of the stream.
   void end() {
@@ -60,7 +60,6 @@ class Eavesdropper {
     if (!initiator) return;
     const RawClient acceptor(target_);
     initiator_ = initiator.get();
-    acceptor_ = acceptor.fd();
     std::array<pollfd, 2> ends = {pollfd{initiator.get(), POLLIN, 0},
                                   pollfd{acceptor.fd(), POLLIN, 0}};
     while (pass(ends[0], ends[1], to_acceptor) && pass(ends[1], ends[0], to_initiator)) {
@@ -78,7 +77,6 @@ class Eavesdropper {
 
   const std::string target_;
   std::atomic<int> initiator_{-1};
-  std::atomic<int> acceptor_{-1};
   UniqueFd listener_;
   std::thread thread_;
 };

@@ -152,8 +152,7 @@ TEST_P(ProcessTest, TheEndOfAStreamDoesNotReleaseSourcePagesThatThePeerMayRead) 
   }));
   between.cut();
   EXPECT_EQ(node.take<CancelledEvent>().reason.code(), ErrorCode::kPeerLost);
-  const std::string lost = node.take<PeerLostEvent>().reason.text();
-  EXPECT_THAT(lost, HasSubstr("closed the stream"));
+  node.take<PeerLostEvent>();
   if (GetParam() == "shm") {
     EXPECT_TRUE(
         holds_for(std::chrono::milliseconds(200), [&] { return !node.has<PagesReleasedEvent>(); }));
