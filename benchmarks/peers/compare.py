@@ -31,32 +31,35 @@ def last_json(command):
     return None, f"ends with {run.returncode}: {lines[-1]}"
 
 
-class Kvrail:
-    def __init__(self, arguments, transport):
-        self.name, self.transport = f"kvrail ({transport})", transport
-        self.command = [arguments.perf, "pair", "--provider", transport, "--tests", "write", "--rounds", "1",
-                        "--round-ms", str(int(arguments.seconds * 1000)), "--json", "-"]
-        self.cores = arguments.cores
+class Contender:
+    def __init__(self, name, transport, command, cores):
+        self.name, self.transport = name, transport
+        self.command = command + (["--cores", cores] if cores else [])
 
     def run(self, shape):
-        command = self.command + shape + (["--cores", self.cores] if self.cores else [])
-        report, fault = last_json(command)
+        """GB/s by page size, or nothing and what is wrong."""
+        report, fault = last_json(self.command + shape)
         if report is None:
             return {}, fault
+        return self.speeds(report)
+
+
+class Kvrail(Contender):
+    def __init__(self, arguments, transport):
+        super().__init__(f"kvrail ({transport})", transport,
+                         [arguments.perf, "pair", "--provider", transport, "--tests", "write", "--rounds", "1",
+                          "--round-ms", str(int(arguments.seconds * 1000)), "--json", "-"], arguments.cores)
+
+    def speeds(self, report):
         return {case["page_bytes"]: case["gb_per_s"]["median"] for case in report["cases"]}, ""
 
 
-class Peer:
+class Peer(Contender):
     def __init__(self, arguments, name, transport, command):
-        self.name, self.transport = name, transport
-        self.command = [sys.executable, str(HERE / command[0]), *command[1:], "--seconds", str(arguments.seconds)]
-        self.cores = arguments.cores
+        super().__init__(name, transport, [sys.executable, str(HERE / command[0]), *command[1:],
+                                           "--seconds", str(arguments.seconds)], arguments.cores)
 
-    def run(self, shape):
-        command = self.command + shape + (["--cores", self.cores] if self.cores else [])
-        report, fault = last_json(command)
-        if report is None:
-            return {}, fault
+    def speeds(self, report):
         for row in report["rows"]:
             if row["fault"]:
                 return {}, row["fault"]

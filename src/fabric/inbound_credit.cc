@@ -11,6 +11,7 @@
 #include "kvrail/error.h"
 
 namespace kvrail {
+
 InboundCredit::InboundCredit(const std::vector<ChannelPlan>& channels, DeviceGroupId group,
                              std::size_t rails, std::uint32_t receive_credit,
                              const std::string& peer_name)
@@ -75,8 +76,9 @@ std::vector<InboundCredit::Failure> InboundCredit::send(const std::vector<Link*>
                                                         LinkCounters& counters) {
   std::vector<Failure> failures;
   std::erase_if(due_, [&](const Due& due) {
-    return send_one(*links[due.rail], channels_[due.rail][due.tag], counters, failures) !=
-           Sent::kNoRoom;
+    InboundChannel& channel = channels_[due.rail][due.tag];
+    channel.due = send_one(*links[due.rail], channel, counters, failures) == Sent::kNoRoom;
+    return !channel.due;
   });
   return failures;
 }
@@ -85,7 +87,6 @@ InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
                                             LinkCounters& counters,
                                             std::vector<Failure>& failures) {
   if (channel.source_address == FI_ADDR_UNSPEC) return Sent::kNoRoom;
-  channel.due = false;
   if (!link.may_post()) return Sent::kFailed;
   const std::uint64_t granted = channel.consumed + channel.share;
   const std::uint64_t address =
@@ -93,10 +94,7 @@ InboundCredit::Sent InboundCredit::send_one(Link& link, InboundChannel& channel,
   // Every write that has an immediate carries units; a grant's are not looked at.
   const long code = link.post_grant(granted, channel.source_address, address, channel.grant_key,
                                     ImmediateFormat().pack(0, CounterId(0), 1));
-  if (code == -FI_EAGAIN) {
-    channel.due = true;
-    return Sent::kNoRoom;
-  }
+  if (code == -FI_EAGAIN) return Sent::kNoRoom;
   if (code != 0) {
     failures.push_back(
         {&link,

@@ -14,8 +14,8 @@ namespace kvrail {
 namespace {
 
 // Whether shm can map the memory of an endpoint, which it does not say when it could not: it
-// follows a null pointer later. Checked before, for a free descriptor, and after, since a name that
-// is there after it was there all the time.
+// follows a null pointer later. Checked before it is inserted, for a free descriptor, and after,
+// since a name that is there then was there all the time.
 void require_shm_name(const Rail& rail, const LinkAddress& link, const std::string& peer_name) {
   const int error = open_shm_name(link.endpoint);
   if (error == 0) return;
@@ -42,15 +42,7 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
   fi_addr_t address = FI_ADDR_UNSPEC;
   const int count =
       fi_av_insert(rail.address_vector(), link.endpoint.data(), 1, &address, 0, nullptr);
-  if (count == 1) {
-    try {
-      require_shm_name(rail, link, peer_name);
-    } catch (...) {
-      fi_av_remove(rail.address_vector(), &address, 1, 0);
-      throw;
-    }
-    return address;
-  }
+  if (count == 1) return address;
   // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
   const bool limited = rail.limits().target_reads_source;
   const std::string text =
@@ -72,9 +64,12 @@ void PeerAddresses::insert(const std::vector<std::unique_ptr<Link>>& links, cons
     for (const auto& group : peer.groups) {
       auto& row = groups.emplace_back();
       for (const LinkAddress& theirs : group) {
-        row.push_back(theirs.endpoint.empty()
-                          ? FI_ADDR_UNSPEC
-                          : insert_one(link->rail(), theirs, own_size, peer_name));
+        if (theirs.endpoint.empty()) {
+          row.push_back(FI_ADDR_UNSPEC);
+          continue;
+        }
+        row.push_back(insert_one(link->rail(), theirs, own_size, peer_name));
+        require_shm_name(link->rail(), theirs, peer_name);
       }
     }
   }

@@ -102,6 +102,14 @@ class ProcessTest : public ::testing::TestWithParam<std::string> {
     node.messenger().bind_pages(first, KvNode::pages({0}), 9);
     EXPECT_TRUE(node.take<PagesReleasedEvent>().result.ok());
   }
+  // Serves the first, and sends a whole prompt to the child, which is stopped once it has asked.
+  static void send_to_stopped(KvNode& node, ChildProcess& child) {
+    serve_first(node);
+    ASSERT_EQ(hear(child.channel()), "asked");
+    const RequestId id = node.take<PrefillRequestedEvent>().request.id;
+    ASSERT_TRUE(child.stop());
+    node.messenger().bind_pages(id, prompt(1).pages, kTokens);
+  }
 };
 
 TEST_P(ProcessTest, ADecodeNodeThatIsStoppedHoldsSourcePagesOnlyWhereItMayReadThem) {
@@ -109,12 +117,7 @@ TEST_P(ProcessTest, ADecodeNodeThatIsStoppedHoldsSourcePagesOnlyWhereItMayReadTh
   ChildProcess child("decode");
   say(child.channel(), GetParam());
   say(child.channel(), node.address());
-  serve_first(node);
-  ASSERT_EQ(hear(child.channel()), "asked");
-  const TestPrompt source = prompt(1);
-  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
-  ASSERT_TRUE(child.stop());
-  node.messenger().bind_pages(id, source.pages, kTokens);
+  ASSERT_NO_FATAL_FAILURE(send_to_stopped(node, child));
   const auto cancelled = node.take<CancelledEvent>();
   EXPECT_EQ(cancelled.reason.code(), ErrorCode::kPeerLost);
   EXPECT_THAT(cancelled.reason.text(), HasSubstr("decode (127.0.0.1"));
@@ -140,12 +143,7 @@ TEST_P(ProcessTest, TheEndOfAStreamDoesNotReleaseSourcePagesThatThePeerMayRead) 
   ChildProcess child("decode");
   say(child.channel(), GetParam());
   say(child.channel(), between.listen());
-  serve_first(node);
-  ASSERT_EQ(hear(child.channel()), "asked");
-  const TestPrompt source = prompt(1);
-  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
-  ASSERT_TRUE(child.stop());
-  node.messenger().bind_pages(id, source.pages, kTokens);
+  ASSERT_NO_FATAL_FAILURE(send_to_stopped(node, child));
   ASSERT_TRUE(poll_until([&] {
     const auto peers = node.messenger().stats().fabric.peers;
     return !peers.empty() && peers[0].links.writes_posted > peers[0].links.writes_completed;
@@ -167,12 +165,7 @@ TEST_P(ProcessTest, ADecodeNodeThatIsKilledReleasesSourcePages) {
   ChildProcess child("decode");
   say(child.channel(), GetParam());
   say(child.channel(), node.address());
-  serve_first(node);
-  ASSERT_EQ(hear(child.channel()), "asked");
-  const TestPrompt source = prompt(1);
-  const RequestId id = node.take<PrefillRequestedEvent>().request.id;
-  ASSERT_TRUE(child.stop());
-  node.messenger().bind_pages(id, source.pages, kTokens);
+  ASSERT_NO_FATAL_FAILURE(send_to_stopped(node, child));
   child.kill();
   EXPECT_EQ(node.take<CancelledEvent>().reason.code(), ErrorCode::kPeerLost);
   EXPECT_EQ(node.take<PagesReleasedEvent>().result.code(), ErrorCode::kPeerLost);
