@@ -297,13 +297,15 @@ void KvMessengerCore::close() {
     if (prefill_) prefill_->end_all(reason);
     hub_->shut_down(reason, std::move(idle));
   });
-  // Longer only where a peer is stopped while it may read our source pages.
-  is_idle.wait_for(std::chrono::milliseconds(options_.lost_after_ms));
-  run_on_loop([&] {
-    hub_->abandon();
-    // Closes every link and completes every submission; what that leads to is posted here.
-    engine_.reset();
-  });
+  // Longer only where a peer is stopped: while it may read our source pages, for which we do not
+  // wait any more then, or with a lock that holds a worker up.
+  const auto limit = std::chrono::milliseconds(options_.lost_after_ms);
+  if (is_idle.wait_for(limit) == std::future_status::timeout) {
+    run_on_loop([&] { hub_->abandon(); });
+    is_idle.wait();
+  }
+  // Completes every submission; what that leads to is posted here.
+  run_on_loop([&] { engine_.reset(); });
   run_on_loop([] {});
   loop_.reset();
 }

@@ -254,7 +254,6 @@ void PeerHub::shut_down(const Status& reason, std::promise<void> idle) {
 }
 
 void PeerHub::abandon() {
-  tending_.reset();
   std::vector<std::shared_ptr<PeerSession>> open;
   for (const auto& [key, session] : sessions_) open.push_back(session);
   for (const auto& session : open) session->abandon();
@@ -262,6 +261,7 @@ void PeerHub::abandon() {
 
 void PeerHub::check_idle() {
   if (!idle_ || !sessions_.empty()) return;
+  tending_.reset();
   idle_->set_value();
   idle_.reset();
 }

@@ -60,7 +60,7 @@ class PeerHub final : public PeerMessages, private SessionOwner {
 
   // Parts from everybody, in order; new ones are refused. `idle` is set once nobody is left.
   void shut_down(const Status& reason, std::promise<void> idle);
-  // Closes the streams of those that are left.
+  // Those that are left are not waited for: they are gone once their links are closed.
   void abandon();
 
   std::uint64_t attached_count() const { return attached_.load(std::memory_order_relaxed); }

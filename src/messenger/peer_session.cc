@@ -115,6 +115,7 @@ void PeerSession::on_message(Message message) {
 
 void PeerSession::introduce(const Message& message) {
   goodbye_taken_ = std::holds_alternative<GoodbyeMessage>(message);
+  remote_closed_ = goodbye_taken_ && handshake_->opened();
   try {
     answer(handshake_->take(message));
     if (handshake_->peer()) attach();
@@ -256,7 +257,7 @@ void PeerSession::on_fenced() {
   if (attached_) owner_.session_fenced(*this, reason_);
   // Also in answer to one: it says that these links are closed, too.
   if (stream_open_ && (!goodbye_taken_ || handshake_->opened())) stream_->send(goodbye_);
-  if (!stream_open_ || remote_closed_ || !handshake_->opened()) return end();
+  if (!stream_open_ || remote_closed_ || abandoned_ || !handshake_->opened()) return end();
   state_ = State::kLingering;
   linger();
 }
@@ -277,9 +278,8 @@ void PeerSession::on_remote_closed() {
 }
 
 void PeerSession::abandon() {
+  abandoned_ = true;
   timer_.reset();
-  stream_open_ = false;
-  stream_->close();
   if (state_ == State::kLingering) end();
 }
 

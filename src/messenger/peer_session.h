@@ -97,7 +97,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   // Fences the peer and parts from it, for a reason of this node's; the first reason stands. `kind`
   // is of a stranger.
   void leave(const Status& reason, StrangerKind kind = StrangerKind::kOther);
-  // The stream says nothing more and is closed; a fence under way is still told.
+  // After leave(): the peer is not waited for. The session is over once its links are closed.
   void abandon();
 
  private:
@@ -149,6 +149,7 @@ class PeerSession : public std::enable_shared_from_this<PeerSession>, private Li
   bool stream_open_ = true;     // messages can be sent
   bool remote_closed_ = false;  // the peer's links for us are closed
   bool goodbye_taken_ = false;
+  bool abandoned_ = false;
   StrangerKind stranger_kind_ = StrangerKind::kOther;
   Status reason_;           // what is told here
   GoodbyeMessage goodbye_;  // and what the peer is told

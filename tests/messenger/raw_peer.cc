@@ -153,6 +153,11 @@ Message RawPeer::next() {
   return message;
 }
 
+bool RawPeer::has_heard() {
+  const std::lock_guard lock(mutex_);
+  return ended_ || !messages_.empty();
+}
+
 bool RawPeer::ended() {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, Deadline().at(), [this] { return ended_; });

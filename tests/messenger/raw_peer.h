@@ -53,6 +53,8 @@ class RawPeer {
   T take() {
     return std::get<T>(next());
   }
+  // Whether a message waits, or the stream has ended.
+  bool has_heard();
   // Waits for the end of the stream.
   bool ended();
   void close();
