@@ -20,7 +20,7 @@ enum class ErrorCode {
   kVersionMismatch,  // the peer, or bytes from outside, are of another version
   kLayoutMismatch,   // the two layouts cannot be served; the text quotes both
   kUnauthenticated,  // the peer's proof is missing or wrong
-  kQueueFull,        // the submission queue is full and the caller asked to be refused
+  kQueueFull,        // too many submissions, and the caller asked to be refused; too many messages
   kPeerLost,         // end of stream or missed heartbeats
   kLinkClosed,       // the link was closed (by us) while the operation was outstanding
   kFabric,           // the provider reported an error

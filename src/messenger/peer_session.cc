@@ -184,7 +184,8 @@ bool PeerSession::keep_alive(const Message& message) {
 void PeerSession::on_stream_lost(const Status& reason) {
   stream_open_ = false;
   // A node closes its links before its stream. But anybody between the two can end a stream: where
-  // they may be, only a Goodbye, which is sealed, proves it. What does not decode never does.
+  // they may be, only a Goodbye, which is sealed, proves it. What does not decode never does, nor a
+  // peer that takes nothing: it may be stopped.
   const bool is_end = reason.code() == ErrorCode::kPeerLost;
   const bool remote_closed = is_end && !has_key_;
   const FrameFault fault = stream_->frame_fault();

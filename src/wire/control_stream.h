@@ -26,9 +26,9 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   struct Handlers {
     std::function<void(Message message)> on_message;
     // Once: end of stream, an error, or a Goodbye in clear as the first of the sealed frames
-    // (kPeerLost), a frame longer than allowed or a message that
-    // does not decode (kMalformed), one that does not open (kUnauthenticated), or an on_message
-    // that threw (its code); the text says which.
+    // (kPeerLost), a peer that takes nothing (kQueueFull), a frame longer than allowed or a message
+    // that does not decode (kMalformed), one that does not open (kUnauthenticated), or an
+    // on_message that threw (its code); the text says which.
     // The stream is closed by then. Never after close(), never inside a call.
     std::function<void(const Status& reason)> on_lost;
   };
@@ -40,7 +40,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   virtual void start(Handlers handlers) = 0;
 
   // Queues a message; what one handler queues leaves together. Never blocks. A peer that takes
-  // nothing while more than the limit of bytes is queued is lost (kPeerLost). So is the stream for
+  // nothing while more than the limit of bytes is queued is lost (kQueueFull). So is the stream for
   // a message that the wire does not carry: kInvalidArgument for values outside message_limits.h,
   // kLimit above max_message_bytes. Callers that take values from outside try encode() first.
   virtual void send(const Message& message) = 0;

@@ -202,7 +202,7 @@ void TcpStream::on_queued() {
   hold();
   const std::size_t unsent = queued_.size() + in_flight_.size() - written_;
   if (unsent > core_->limits().max_queued_bytes) {
-    fail_soon({ErrorCode::kPeerLost,
+    fail_soon({ErrorCode::kQueueFull,
                fmt::format("{} takes nothing: {} bytes are queued for it, which is above {}",
                            remote_address_, unsent, core_->limits().max_queued_bytes)});
   }
