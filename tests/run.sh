@@ -14,7 +14,8 @@
 # Without options: release (with the checks of style and of the installed package), asan, tsan, and
 # every fuzzer for some seconds.
 # Installs missing Debian packages first (as root or through sudo); writes only to build/.
-# The last line counts the tests of all builds; the exit status is 0 only if none failed.
+# The last line counts the tests of all builds, those before it name what failed; the exit status is
+# 0 only if nothing did.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -60,6 +61,7 @@ export HFI_NO_BACKTRACE=1 IPATH_NO_BACKTRACE=1
 
 passed=0 failed=0 skipped=0
 broken=()
+what_failed=""
 
 # Shows a build as it runs on a terminal; elsewhere only what a failed one said.
 build_step() {  # log file, command
@@ -84,6 +86,28 @@ count() {  # JUnit file, exit status of ctest
   (($2 == 0 || failures > 0)) || broken+=("$preset: ctest failed without a failed test")
 }
 
+# Names the failed tests, with what each said from where it began to go wrong.
+show_failed() {  # JUnit file
+  awk -v preset="$preset" -v most=25 '
+    /<testcase / {
+      failed = /status="fail"/
+      name = $0; sub(/^.*<testcase name="/, "", name); sub(/".*$/, "", name)
+      from = count = 0
+    }
+    !failed { next }
+    /<failure / { next }
+    /<\/testcase>/ {
+      print "FAILED " preset ": " name
+      if (!from) from = count > most ? count - most + 1 : 1
+      for (i = from; i <= count && i < from + most; ++i) print "    " lines[i]
+      next
+    }
+    !/<testcase / {
+      lines[++count] = $0
+      if (!from && /Failure$|: Failure|ERROR: |WARNING: ThreadSanitizer|terminate called|runtime error/) from = count
+    }' "$1" | sed 's/<[^>]*>//; s/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g'
+}
+
 run_preset() {  # preset, options of ctest
   local preset="$1" build="$root/build/$1" started=$SECONDS status=0
   shift
@@ -100,6 +124,7 @@ run_preset() {  # preset, options of ctest
     --output-junit "$build/ctest.xml" "${filter[@]}" "$@" || status=$?
   if [[ -s "$build/ctest.xml" ]]; then
     count "$build/ctest.xml" "$status"
+    ((status == 0)) || what_failed+="$(show_failed "$build/ctest.xml")"$'\n'
   else
     broken+=("$preset: no test ran")
   fi
@@ -111,7 +136,7 @@ note_script() {
   case $3 in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)) ;;
+    *) failed=$((failed + 1)) what_failed+="FAILED $1: it ended with status $3"$'\n' ;;
   esac
   echo "=== $1: done after $((SECONDS - $2)) s"
 }
@@ -141,6 +166,9 @@ finish_soft_roce() {
   ((status == 0)) || cat "$root/build/softroce.log"
   sed -n '/passed, .* failed/p' "$root/build/softroce.log"
   note_script soft-roce "$soft_roce_started" "$status"
+  if ((status != 0 && status != 77)); then
+    what_failed+="$(tail -n 25 "$root/build/softroce.log" | sed 's/^/    /')"$'\n'
+  fi
 }
 
 for preset in "${presets[@]}"; do
@@ -163,6 +191,7 @@ fi
 
 if ((full)); then run_script fuzzers "$root/tests/fuzz/run.sh" 5; fi
 
+printf '%s' "$what_failed"
 for reason in "${broken[@]}"; do
   echo "FAILED $reason"
   failed=$((failed + 1))
