@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "kvrail/error.h"
+#include "perf/host.h"
 
 namespace kvrail::perf {
 namespace {
@@ -34,6 +35,7 @@ MessengerOptions messenger_options(const Settings& settings, const LocalSettings
     options.listen = is_v6 ? "[" + local.bind_address + "]:0" : local.bind_address + ":0";
     // What crosses is a pattern.
     options.listen_beyond_loopback = true;
+    if (settings.watcher == "worker") options.watcher = WatcherPlace::kWorker;
   }
   return options;
 }
@@ -95,6 +97,8 @@ void KvTransport::open(const PagePlan&, const KvPlan* kv, const PatternMemory& m
   if (role_ == Role::kSource) {
     messenger_->start(register_ranks(kv->prefill, memory), events_->prefill(), nullptr);
     counter_ = messenger_->make_layer_counter();
+    // The messenger's threads stay where they began.
+    if (local_.pass_core >= 0) pin_to(local_.pass_core);
     channel.send({{"messenger", messenger_->listen_address()}});
     peer_ = take<PeerAttachedEvent>().peer;
   } else {

@@ -159,14 +159,19 @@ std::string TransferEngineCore::describe(const PeerRecord& record) const {
   return text;
 }
 
-std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId group,
-                                                                  std::byte* data,
-                                                                  std::uint64_t size_bytes) {
+Worker& TransferEngineCore::get_worker(DeviceGroupId group) const {
   if (group.value() >= workers_.size()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("device group {} does not exist: there are {}", group.value(),
                             workers_.size()));
   }
+  return *workers_[group.value()];
+}
+
+std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId group,
+                                                                  std::byte* data,
+                                                                  std::uint64_t size_bytes) {
+  Worker& worker = get_worker(group);
   if (data == nullptr || size_bytes == 0 ||
       reinterpret_cast<std::uintptr_t>(data) > ~std::uintptr_t{0} - size_bytes) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -180,7 +185,6 @@ std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId 
   region->size_bytes = size_bytes;
   region->descriptor.group = group;
   region->descriptor.size_bytes = size_bytes;
-  Worker& worker = *workers_[group.value()];
   worker.run([&] {
     try {
       for (std::size_t i = 0; i < providers_.size(); ++i) {
@@ -301,6 +305,15 @@ void TransferEngineCore::wake_peer(PeerId peer) {
       worker.activate(peer_group);
     });
   }
+}
+
+void TransferEngineCore::set_turn_call(DeviceGroupId group, TurnCall call) {
+  get_worker(group).set_turn_call(std::move(call));
+}
+
+// Any command wakes it, and its turn call is made after each.
+void TransferEngineCore::wake_worker(DeviceGroupId group) {
+  get_worker(group).post([] {});
 }
 
 FabricStats TransferEngineCore::stats() const {

@@ -27,6 +27,9 @@ constexpr std::int64_t kNapsPerWait = 16;
 constexpr std::int64_t kDozeNs = 2'000'000;
 // Without progress for this long the core is offered to others between polls.
 constexpr std::int64_t kYieldNs = 20'000;
+// As often by a worker that must go on turning: a turn in which there is nothing to do takes less
+// than offering the core does.
+constexpr std::uint32_t kTurnsPerYield = 32;
 constexpr std::int64_t kParkedCheckNs = 20'000'000;
 
 }  // namespace
@@ -91,6 +94,11 @@ void Worker::open_rails(const Settings& settings) {
 }
 
 void Worker::post(std::function<void()> command) {
+  // What others have posted before is there to be seen, and comes first.
+  if (is_current() && !has_commands_.load(std::memory_order_acquire)) {
+    own_.push_back(std::move(command));
+    return;
+  }
   bool signal = false;
   {
     const std::lock_guard lock(mutex_);
@@ -121,6 +129,10 @@ void Worker::run(const std::function<void()>& command) {
   if (fault) std::rethrow_exception(fault);
 }
 
+void Worker::set_turn_call(std::function<bool()> call) {
+  post([this, call = std::move(call)]() mutable { turn_call_ = std::move(call); });
+}
+
 void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {
   thread_checker_.check();
   if (std::find(active_.begin(), active_.end(), peer) == active_.end()) active_.push_back(peer);
@@ -133,7 +145,9 @@ void Worker::park(std::shared_ptr<PeerGroup> peer, int process_descriptor,
 }
 
 bool Worker::run_commands() {
-  if (!has_commands_.load(std::memory_order_acquire)) return false;
+  const bool any = !own_.empty();
+  run_own_commands();
+  if (!has_commands_.load(std::memory_order_acquire)) return any;
   {
     const std::lock_guard lock(mutex_);
     has_commands_.store(false, std::memory_order_relaxed);
@@ -142,6 +156,15 @@ bool Worker::run_commands() {
   for (std::function<void()>& command : running_) command();
   running_.clear();
   return true;
+}
+
+// All of them: those that come later may have to be left to commands_.
+void Worker::run_own_commands() {
+  while (!own_.empty()) {
+    running_.swap(own_);
+    for (std::function<void()>& command : running_) command();
+    running_.clear();
+  }
 }
 
 bool Worker::progress_peers(std::int64_t now_ns) {
@@ -168,6 +191,7 @@ void Worker::tend_parked() {
 void Worker::loop() {
   std::int64_t last_progress_ns = now_ns();
   for (;;) {
+    const bool keep_turning = turn_call_ && turn_call_();
     const bool commands = run_commands();
     const std::int64_t now = now_ns();
     const bool moved = progress_peers(now);
@@ -178,15 +202,23 @@ void Worker::loop() {
     if (!parked_.empty()) tend_parked();
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_ && commands_.empty()) return;
+      if (stopping_ && commands_.empty() && own_.empty()) return;
     }
     // A rail that has something to do is on its way to a completion: a large write takes longer
     // than the time to spin.
-    if (rest(now - last_progress_ns)) last_progress_ns = now_ns();
+    if (rest(now - last_progress_ns, keep_turning)) last_progress_ns = now_ns();
   }
 }
 
-bool Worker::rest(std::int64_t idle_ns) {
+bool Worker::rest(std::int64_t idle_ns, bool keep_turning) {
+  if (keep_turning) {
+    if (++turns_kept_ % kTurnsPerYield == 0) {
+      ::sched_yield();
+    } else {
+      cpu_relax();
+    }
+    return false;
+  }
   if (active_.empty()) {
     descriptors_.resize(1);
     return sleep(parked_.empty() ? -1 : kParkedCheckNs);
@@ -221,7 +253,7 @@ bool Worker::doze(std::int64_t idle_ns) {
 bool Worker::sleep(std::int64_t timeout_ns) {
   {
     const std::lock_guard lock(mutex_);
-    if (!commands_.empty() || stopping_) return false;
+    if (!commands_.empty() || !own_.empty() || stopping_) return false;
     resting_ = true;
   }
   descriptors_.front() = {wake_.get(), POLLIN, 0};

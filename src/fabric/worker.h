@@ -23,7 +23,8 @@ namespace kvrail {
 //
 // It polls while writes are outstanding or units expected; without progress for spin_us it dozes,
 // on the providers' descriptors where they have them and in naps where they do not; with nothing
-// outstanding or expected it sleeps until a command comes.
+// outstanding or expected it sleeps until a command comes. While a turn call asks for it, it does
+// neither.
 class Worker {
  public:
   struct Settings {
@@ -51,6 +52,13 @@ class Worker {
   // it runs at once.
   void run(const std::function<void()>& command);
 
+  // Any thread. From now on `call` is made in each turn of the loop, and what it posts to this
+  // worker runs in the same turn, before the peers get progress. It must not block. Returns true
+  // while it waits for something that wakes nobody: the worker goes on turning then. A later call
+  // takes its place; an empty one ends it. Does not wait, so that `call` may still be made for a
+  // while.
+  void set_turn_call(std::function<bool()> call);
+
   bool is_current() const { return thread_checker_.is_current(); }
 
   // [provider][rail]; the vectors are constant, the rails the worker's own.
@@ -74,10 +82,11 @@ class Worker {
   void open_rails(const Settings& settings);
   void loop();
   bool run_commands();
+  void run_own_commands();
   bool progress_peers(std::int64_t now_ns);
   void tend_parked();
   // These return whether a rail has something to do.
-  bool rest(std::int64_t idle_ns);
+  bool rest(std::int64_t idle_ns, bool keep_turning);
   bool doze(std::int64_t idle_ns);
   // Sleeps until a command comes, one of descriptors_ is readable, or the time is over; negative
   // waits without limit.
@@ -102,6 +111,9 @@ class Worker {
   std::vector<std::shared_ptr<PeerGroup>> active_;
   std::vector<Parked> parked_;
   std::vector<std::function<void()>> running_;
+  std::vector<std::function<void()>> own_;  // posted by the worker itself
+  std::function<bool()> turn_call_;
+  std::uint32_t turns_kept_ = 0;
   std::vector<pollfd> descriptors_;  // the first is wake_, the others the rails'
 
   std::thread thread_;
