@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "kvrail/error.h"
+#include "perf/engine_options.h"
 
 namespace kvrail::perf {
 namespace {
@@ -22,12 +23,7 @@ std::int64_t now_ns() { return Clock::now().time_since_epoch() / std::chrono::na
 MessengerOptions messenger_options(const Settings& settings, const LocalSettings& local,
                                    Role role) {
   MessengerOptions options;
-  options.fabric.provider = settings.provider;
-  options.fabric.bind_address = local.bind_address;
-  DeviceGroupOptions& group = options.fabric.device_groups[0];
-  if (!settings.nic.empty()) group.nics = {settings.nic};
-  group.rails_per_nic = settings.rails;
-  if (local.core >= 0) group.cores = {static_cast<unsigned>(local.core)};
+  options.fabric = engine_options(settings, local);
   options.node_name = role == Role::kSource ? "source" : "target";
   if (role == Role::kSource) {
     const bool is_v6 = local.bind_address.find(':') != std::string::npos;

@@ -1,28 +1,12 @@
 #include "perf/kvrail_transport.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "kvrail/error.h"
+#include "perf/engine_options.h"
 #include "perf/outcome.h"
 
 namespace kvrail::perf {
-namespace {
-
-TransferEngineOptions engine_options(const Settings& settings, const LocalSettings& local) {
-  TransferEngineOptions options;
-  options.provider = settings.provider;
-  options.bind_address = local.bind_address;
-  options.submission_queue_length = std::max(options.submission_queue_length, settings.depth);
-  DeviceGroupOptions& group = options.device_groups[0];
-  if (!settings.nic.empty()) group.nics = {settings.nic};
-  group.rails_per_nic = settings.rails;
-  if (local.core >= 0) group.cores = {static_cast<unsigned>(local.core)};
-  return options;
-}
-
-}  // namespace
-
 KvrailTransport::KvrailTransport(const Settings& settings, const LocalSettings& local)
     : depth_(settings.depth), engine_(engine_options(settings, local)) {}
 
