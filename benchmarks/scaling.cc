@@ -14,6 +14,7 @@
 
 #include "kvrail/error.h"
 #include "perf/engine_pair.h"
+#include "perf/host.h"
 #include "perf/progress.h"
 #include "perf/report.h"
 #include "perf/request_pair.h"
@@ -21,6 +22,9 @@
 
 namespace kvrail::perf {
 namespace {
+
+// The provider has 16 NICs, of which either side takes as many.
+constexpr int kMaxRails = 8;
 
 struct Options {
   std::vector<std::uint32_t> counts;
@@ -34,6 +38,7 @@ struct Options {
   std::uint32_t list_pages = 4;
   std::uint32_t depth = 256;
   std::string round_bytes = "128M";
+  bool null = false;
   // Of requests.
   std::string provider = "tcp";
   std::uint32_t requests = 2000;
@@ -61,6 +66,9 @@ void measure(const Options& options, Scaling& scaling,
 Scaling measure_pages(const Options& options, const std::string& of) {
   const bool are_rails = of == "rails";
   const std::uint64_t page_bytes = parse_bytes(options.page_bytes);
+  if (page_bytes == 0 || page_bytes % 8 != 0) {
+    throw Error(ErrorCode::kInvalidArgument, "--page-bytes must be a multiple of 8");
+  }
   const PagePlan plan =
       make_page_plan(Layout::kShuffled, page_bytes, options.pages, options.list_pages);
   const std::uint64_t passes =
@@ -68,6 +76,7 @@ Scaling measure_pages(const Options& options, const std::string& of) {
   ::setenv("KVRAIL_SCRIPTED_BANDWIDTH_MBPS", fmt::format("{}", options.nic_mbps).c_str(), 1);
   const auto most = *std::max_element(options.counts.begin(), options.counts.end());
   ::setenv("KVRAIL_SCRIPTED_NICS", fmt::format("{}", are_rails ? 2 * most : 2).c_str(), 1);
+  if (options.null) ::setenv("KVRAIL_SCRIPTED_NULL", "1", 1);
   PatternMemory source(plan.memory_bytes());
   PatternMemory target(plan.memory_bytes());
   source.fill();
@@ -76,15 +85,23 @@ Scaling measure_pages(const Options& options, const std::string& of) {
     EnginePair::Settings settings;
     (are_rails ? settings.rails : settings.peers) = count;
     settings.depth = options.depth;
+    settings.moves_bytes = !options.null;
+    // On two, the provider's queue would move from one to the other with each write.
+    if (options.null) settings.cores = {static_cast<unsigned>(allowed_cores().at(0))};
     pairs.push_back(std::make_unique<EnginePair>(settings, plan, source, target));
   }
   Scaling scaling;
   scaling.of = of;
   scaling.operation = "page";
-  scaling.settings = {
-      {"provider", "scripted"}, {"nic_mbps", options.nic_mbps},     {"page_bytes", page_bytes},
-      {"pages", options.pages}, {"list_pages", options.list_pages}, {"depth", options.depth},
-      {"passes", passes},       {"rounds", options.rounds}};
+  scaling.settings = {{"provider", "scripted"},
+                      {"nic_mbps", options.nic_mbps},
+                      {"page_bytes", page_bytes},
+                      {"pages", options.pages},
+                      {"list_pages", options.list_pages},
+                      {"depth", options.depth},
+                      {"passes", passes},
+                      {"null", options.null},
+                      {"rounds", options.rounds}};
   measure(options, scaling, [&](std::size_t point) { return pairs[point]->round(passes); });
   return scaling;
 }
@@ -95,7 +112,7 @@ Scaling measure_requests(const Options& options) {
   Scaling scaling;
   scaling.of = "in flight";
   scaling.operation = "request";
-  scaling.counts_operations = true;
+  scaling.has_latencies = true;
   scaling.settings = {{"provider", options.provider},
                       {"requests", options.requests},
                       {"request_bytes", RequestPair::request_bytes()},
@@ -105,10 +122,10 @@ Scaling measure_requests(const Options& options) {
   return scaling;
 }
 
-void add_common(CLI::App& command, Options& options) {
+void add_common(CLI::App& command, Options& options, int most) {
   command.add_option("--counts", options.counts, "what to measure, the first as the yardstick")
       ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
+      ->check(CLI::Range(1, most))
       ->capture_default_str();
   command.add_option("--rounds", options.rounds, "of each count, in turns")
       ->check(CLI::Range(1, 1000))
@@ -117,8 +134,8 @@ void add_common(CLI::App& command, Options& options) {
   command.add_option("--plot", options.plot_path, "SVG file for the curve");
 }
 
-void add_pages(CLI::App& command, Options& options) {
-  add_common(command, options);
+void add_pages(CLI::App& command, Options& options, int most) {
+  add_common(command, options, most);
   command.add_option("--mbps", options.nic_mbps, "10^6 bytes a second of each NIC; 0: no limit")
       ->capture_default_str();
   command.add_option("--page-bytes", options.page_bytes, "a multiple of 8")->capture_default_str();
@@ -149,9 +166,10 @@ int run(int count, char** arguments) {
   auto& rails_command = *app.add_subcommand("rails", "NICs with a set bandwidth, one peer");
   auto& peers_command = *app.add_subcommand("peers", "lists of pages to one peer after the other");
   auto& requests_command = *app.add_subcommand("requests", "small requests by the messenger");
-  add_pages(rails_command, rails);
-  add_pages(peers_command, peers);
-  add_common(requests_command, requests);
+  add_pages(rails_command, rails, kMaxRails);
+  add_pages(peers_command, peers, 1024);
+  peers_command.add_flag("--null", peers.null, "writes complete at once and move nothing");
+  add_common(requests_command, requests, 100'000);
   requests_command.add_option("--provider", requests.provider, "as in TransferEngineOptions")
       ->capture_default_str();
   requests_command.add_option("--requests", requests.requests, "of a round, whatever the count")

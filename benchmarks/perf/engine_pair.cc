@@ -24,6 +24,7 @@ TransferEngineOptions engine_options(const EnginePair::Settings& settings, std::
   for (std::uint32_t nic = first; nic < first + settings.rails; ++nic) {
     options.device_groups[0].nics.push_back(fmt::format("scripted{}", nic));
   }
+  options.device_groups[0].cores = settings.cores;
   options.submission_queue_length = std::max(options.submission_queue_length, settings.depth);
   return options;
 }
@@ -80,7 +81,10 @@ Round EnginePair::round(std::uint64_t passes) {
   const auto arrivals = std::make_shared<Arrivals>(routes_.size());
   auto arrived = arrivals->outcome.future();
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    if (units[i] == 0) throw Error(ErrorCode::kInvalidArgument, "more peers than lists of pages");
+    if (units[i] == 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "there are more peers than lists: raise --pages, or lower --list-pages");
+    }
     routes_[i].list.counter = target_.take_counter(target_peers_[i], kPerfGroup);
     target_.expect(target_peers_[i], kPerfGroup, routes_[i].list.counter, units[i],
                    [arrivals](const Status& status, const CounterReport&) {
@@ -103,6 +107,7 @@ Round EnginePair::round(std::uint64_t passes) {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     target_.release_counter(target_peers_[i], kPerfGroup, routes_[i].list.counter);
   }
+  if (!settings_.moves_bytes) return round;
   const std::string fault = target_memory_.check_target(plan_);
   if (!fault.empty()) throw Error(ErrorCode::kFabric, fault);
   return round;

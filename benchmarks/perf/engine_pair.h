@@ -21,7 +21,9 @@ class EnginePair {
   struct Settings {
     std::uint32_t rails = 1;  // NICs of either side, none of them of both
     std::uint32_t peers = 1;
-    std::uint32_t depth = 0;  // submissions outstanding, to all peers together
+    std::uint32_t depth = 0;           // submissions outstanding, to all peers together
+    bool moves_bytes = true;           // the provider does; else nothing is compared
+    std::vector<unsigned> cores = {};  // of both workers; none: any
   };
 
   // The plan and the memory outlive the pair; `source` is filled. Throws Error.

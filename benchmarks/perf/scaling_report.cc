@@ -38,11 +38,13 @@ std::string scaling_text(const Scaling& scaling) {
   for (const auto& [name, value] : scaling.settings.items()) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value.dump());
   }
-  text += fmt::format("\n{:<10}{:>24}{:>12}{:>9}{:>24}{:>18}\n", "", "GB/s",
-                      scaling.operation + "s/s", "CPU s", "speed", "latency, us");
-  text += fmt::format("{:<10}{:>8}{:>8}{:>8}{:>12}{:>9}{:>8}{:>8}{:>8}{:>9}{:>9}\n", scaling.of,
-                      "median", "min", "max", "median", "per GB", "median", "min", "max", "median",
-                      "p99");
+  text += fmt::format("\n{:<10}{:>24}{:>12}{:>9}{:>24}", "", "GB/s", scaling.operation + "s/s",
+                      "CPU s", "speed");
+  if (scaling.has_latencies) text += fmt::format("{:>22}", "latency, us");
+  text += fmt::format("\n{:<10}{:>8}{:>8}{:>8}{:>12}{:>9}{:>8}{:>8}{:>8}", scaling.of, "median",
+                      "min", "max", "median", "per GB", "median", "min", "max");
+  if (scaling.has_latencies) text += fmt::format("{:>11}{:>11}", "median", "p99");
+  text += '\n';
   for (const Scaling::Point& point : scaling.points) {
     const Summary summary = summarize(case_of(scaling, point));
     const Spread speed = speed_of(scaling, point);
@@ -51,8 +53,8 @@ std::string scaling_text(const Scaling& scaling) {
                    point.count, summary.gb_per_s.median, summary.gb_per_s.min, summary.gb_per_s.max,
                    summary.operations_per_s.median, summary.source_cpu_s_per_gb, speed.median,
                    speed.min, speed.max);
-    if (summary.latency_us.max > 0) {
-      text += fmt::format("{:>9.1f}{:>9.1f}", summary.latency_us.median, summary.latency_p99_us);
+    if (scaling.has_latencies) {
+      text += fmt::format("{:>11.1f}{:>11.1f}", summary.latency_us.median, summary.latency_p99_us);
     }
     text += '\n';
   }
@@ -78,13 +80,12 @@ std::string scaling_svg(const Scaling& scaling) {
   chart.title =
       fmt::format("{}, medians of {} rounds", scaling.of, scaling.points.front().rounds.size());
   chart.x_name = scaling.of + " (logarithmic)";
-  chart.y_name = scaling.counts_operations ? scaling.operation + "s/s" : "GB/s";
+  chart.y_name = scaling.has_latencies ? scaling.operation + "s/s" : "GB/s";
   Chart::Curve& curve = chart.curves.emplace_back();
   for (const Scaling::Point& point : scaling.points) {
     const Summary summary = summarize(case_of(scaling, point));
-    curve.points.push_back({static_cast<double>(point.count), scaling.counts_operations
-                                                                  ? summary.operations_per_s
-                                                                  : summary.gb_per_s});
+    curve.points.push_back({static_cast<double>(point.count),
+                            scaling.has_latencies ? summary.operations_per_s : summary.gb_per_s});
   }
   return chart_svg(chart);
 }

@@ -14,9 +14,10 @@ struct Scaling {
     std::uint32_t count = 0;
     std::vector<Round> rounds;  // as many as of the other points, taken in turns
   };
-  std::string of;                  // what there is more and more of
-  std::string operation;           // what a round's operations are
-  bool counts_operations = false;  // the curve is one of operations, else of bytes
+  std::string of;         // what there is more and more of
+  std::string operation;  // what a round's operations are
+  // Of operations; then the curve is one of operations a second, else of bytes.
+  bool has_latencies = false;
   Json settings;
   std::vector<Point> points;
 };
