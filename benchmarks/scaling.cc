@@ -39,6 +39,7 @@ struct Options {
   std::uint32_t depth = 256;
   std::string round_bytes = "128M";
   bool null = false;
+  bool per_peer = false;
   // Of requests.
   std::string provider = "tcp";
   std::uint32_t requests = 2000;
@@ -101,8 +102,11 @@ Scaling measure_pages(const Options& options, const std::string& of) {
                       {"depth", options.depth},
                       {"passes", passes},
                       {"null", options.null},
+                      {"per_peer", options.per_peer},
                       {"rounds", options.rounds}};
-  measure(options, scaling, [&](std::size_t point) { return pairs[point]->round(passes); });
+  measure(options, scaling, [&](std::size_t point) {
+    return pairs[point]->round(options.per_peer ? options.counts[point] * passes : passes);
+  });
   return scaling;
 }
 
@@ -169,6 +173,7 @@ int run(int count, char** arguments) {
   add_pages(rails_command, rails, kMaxRails);
   add_pages(peers_command, peers, 1024);
   peers_command.add_flag("--null", peers.null, "writes complete at once and move nothing");
+  peers_command.add_flag("--per-peer", peers.per_peer, "--round-bytes are those to each peer");
   add_common(requests_command, requests, 100'000);
   requests_command.add_option("--provider", requests.provider, "as in TransferEngineOptions")
       ->capture_default_str();

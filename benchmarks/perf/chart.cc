@@ -133,6 +133,7 @@ class Drawing {
       add(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}"/>)", at, y(point.y.median), color);
     }
     add(R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2"/>)", line, color);
+    if (curve.name.empty()) return;
     // The legend, from the right end of the title's line to the left.
     const double from = kWidth - kRight - 90 * static_cast<double>(chart_.curves.size() - index);
     add(R"(<path d="M{} 40h20" stroke="{}" stroke-width="2"/>)", from, color);

@@ -14,7 +14,7 @@ struct Chart {
     Spread y;
   };
   struct Curve {
-    std::string name;
+    std::string name;           // of the legend, unless empty
     std::vector<Point> points;  // by x
   };
   std::string title;

@@ -21,12 +21,13 @@ Case case_of(const Scaling& scaling, const Scaling::Point& point) {
   return result;
 }
 
-// All rounds move the same bytes.
+double rate_of(const Round& round) { return static_cast<double>(round.bytes) / round.seconds; }
+
 Spread speed_of(const Scaling& scaling, const Scaling::Point& point) {
   const auto& first = scaling.points.front().rounds;
   std::vector<double> speeds;
   for (std::size_t i = 0; i < std::min(first.size(), point.rounds.size()); ++i) {
-    speeds.push_back(first[i].seconds / point.rounds[i].seconds);
+    speeds.push_back(rate_of(point.rounds[i]) / rate_of(first[i]));
   }
   return spread_of(std::move(speeds));
 }

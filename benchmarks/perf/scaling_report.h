@@ -8,7 +8,7 @@
 
 namespace kvrail::perf {
 
-// The same bytes by more and more of something. Plain data.
+// Rounds by more and more of something. Plain data.
 struct Scaling {
   struct Point {
     std::uint32_t count = 0;
