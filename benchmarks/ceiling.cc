@@ -128,8 +128,8 @@ class Ceiling {
         [outcome](const Status& status, const CounterReport&) { outcome->set(status); });
     const double send_before = sides_.source.cpu_ns();
     const double receive_before = sides_.target.cpu_ns();
-    const auto flow =
-        std::make_shared<KvrailFlow>(*sides_.source.engine, sides_.source.peer, route_, runs_);
+    const auto flow = std::make_shared<KvrailFlow>(
+        *sides_.source.engine, std::vector<Route>{{sides_.source.peer, route_}}, runs_);
     const SendReport sent = flow->run(passes, depth_);
     wait_for(arrived, "the immediates");
     if (sent.writes != passes * runs_.units) throw Error(ErrorCode::kFabric, "writes were merged");

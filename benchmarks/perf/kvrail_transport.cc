@@ -67,8 +67,8 @@ SendReport KvrailTransport::send(std::uint64_t passes, const Json& armed) {
   route.source = region_.id();
   route.target = remote_;
   route.counter = CounterId(armed.at("counter").get<CounterId::rep>());
-  return std::make_shared<KvrailFlow>(engine_, peer_, std::move(route), *runs_)
-      ->run(passes, depth_);
+  std::vector<Route> routes{{peer_, std::move(route)}};
+  return std::make_shared<KvrailFlow>(engine_, std::move(routes), *runs_)->run(passes, depth_);
 }
 
 Json KvrailTransport::arm_ping(std::uint32_t count) {

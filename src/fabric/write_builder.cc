@@ -50,8 +50,7 @@ bool fits(const BuiltWrite& write, const WriteLimits& limits, const Piece& piece
       write.size_bytes <= limits.inline_bytes && write.size_bytes > 0) {
     return false;
   }
-  return size <= limits.merge_bytes &&
-         piece.units <= kMaxUnitsPerWrite - write.units &&
+  return size <= limits.merge_bytes && piece.units <= kMaxUnitsPerWrite - write.units &&
          (same_source || write.source_count < limits.max_sources) &&
          (same_target || write.target_count < limits.max_targets);
 }
