@@ -2,7 +2,7 @@
 
     python3 benchmarks/tuning.py build/release/benchmarks/kvrail-perf tcp [--rounds 5]
 
-Prints a table for docs/tuning.md: medians of the rounds, and the ratio to the default's in the same round.
+Prints a table: medians of the rounds, and the ratio to the default's in the same round.
 """
 
 import argparse
