@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -21,14 +19,17 @@
 #include "kvrail/error.h"
 #include "kvrail/transfer_engine.h"
 #include "perf/host.h"
+#include "perf/introduce.h"
+#include "perf/kvrail_echo.h"
 #include "perf/outcome.h"
 #include "perf/pattern_memory.h"
+#include "perf/program.h"
+#include "perf/results.h"
 
 namespace kvrail::perf {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr DeviceGroupId kGroup(0);
 
 // Two engines of this process that know each other, and a page of each.
 struct Engines {
@@ -36,16 +37,12 @@ struct Engines {
       : source(engine(provider, device_groups)),
         target(engine(provider, device_groups)),
         source_memory(memory_bytes),
-        target_memory(memory_bytes) {
-    const auto answer = target->accept_peer(source->offer(), {});
-    const auto confirm = source->connect_peer(answer.reply, {});
-    target->confirm_peer(answer.peer, confirm.reply);
-    target_of_source = confirm.peer;
-    source_of_target = answer.peer;
-    from = source->register_memory(kGroup, source_memory.data(), memory_bytes);
-    to = target->register_memory(kGroup, target_memory.data(), memory_bytes);
+        target_memory(memory_bytes),
+        peers(introduce(*source, *target, "")) {
+    from = source->register_memory(kPerfGroup, source_memory.data(), memory_bytes);
+    to = target->register_memory(kPerfGroup, target_memory.data(), memory_bytes);
     route.source = from.id();
-    route.target = source->import_region(target_of_source, to.descriptor());
+    route.target = source->import_region(peers.target, to.descriptor());
   }
 
   static std::unique_ptr<TransferEngine> engine(const std::string& provider, std::size_t groups) {
@@ -57,10 +54,10 @@ struct Engines {
 
   // From now on `units` are expected at the target.
   void expect(std::uint64_t units) {
-    route.counter = target->take_counter(source_of_target, kGroup);
+    route.counter = target->take_counter(peers.source, kPerfGroup);
     arrived = std::make_shared<std::promise<CounterReport>>();
     target->expect(
-        source_of_target, kGroup, route.counter, units,
+        peers.source, kPerfGroup, route.counter, units,
         [arrived = arrived](const Status& status, const CounterReport& report) {
           if (status.ok()) return arrived->set_value(report);
           arrived->set_exception(std::make_exception_ptr(Error(status.code(), status.text())));
@@ -74,12 +71,12 @@ struct Engines {
     auto done = outcome->future();
     auto all_arrived = arrived->get_future();
     const Status submitted = source->submit(
-        target_of_source, std::move(list), FullQueue::kBlock,
+        peers.target, std::move(list), FullQueue::kBlock,
         [outcome](const Status& status, const WriteReport&) { outcome->set(status); });
     if (!submitted.ok()) throw Error(submitted.code(), submitted.text());
     wait_for(done, "a submission");
     const CounterReport report = all_arrived.get();
-    target->release_counter(source_of_target, kGroup, route.counter);
+    target->release_counter(peers.source, kPerfGroup, route.counter);
     return report;
   }
   CounterReport write_page() {
@@ -90,8 +87,7 @@ struct Engines {
   std::unique_ptr<TransferEngine> target;
   PatternMemory source_memory;
   PatternMemory target_memory;
-  PeerId target_of_source;
-  PeerId source_of_target;
+  Introduced peers;
   MemoryRegion from;
   MemoryRegion to;
   WriteList route;
@@ -124,37 +120,27 @@ struct FirstOptions {
   std::uint32_t writes = 50;
 };
 
-std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 // `expecting`: the target has waited for it all the time, as a decode node does for its prompt.
 void measure_first(Engines& engines, const FirstOptions& options, const std::string& provider,
                    bool expecting) {
   std::vector<double> times_us;
   const double cpu_before = cpu_seconds();
-  const std::int64_t start_ns = clock_ns();
+  const std::int64_t start_ns = monotonic_ns();
   for (std::uint32_t i = 0; i < options.writes; ++i) {
     if (expecting) engines.expect(1);
     std::this_thread::sleep_for(std::chrono::milliseconds(options.idle_ms));
     if (!expecting) engines.expect(1);
-    const std::int64_t begun_ns = clock_ns();
+    const std::int64_t begun_ns = monotonic_ns();
     const CounterReport report = engines.write_page();
     times_us.push_back(static_cast<double>(report.last_arrival_ns - begun_ns) / 1e3);
   }
   const double cpu =
-      (cpu_seconds() - cpu_before) * 1e9 / static_cast<double>(clock_ns() - start_ns);
-  std::sort(times_us.begin(), times_us.end());
-  const auto at = [&](double part) {
-    return times_us[static_cast<std::size_t>(part * static_cast<double>(times_us.size() - 1))];
-  };
+      (cpu_seconds() - cpu_before) * 1e9 / static_cast<double>(monotonic_ns() - start_ns);
   fmt::print(
       "first write after {} ms over {}, {}: p50 {:.0f} us, p90 {:.0f} us, most {:.0f} us; CPU of "
       "both sides {:.2f} % of a core\n",
       options.idle_ms, provider, expecting ? "expected meanwhile" : "expected when it is written",
-      at(0.5), at(0.9), at(1), 100 * cpu);
+      quantile(times_us, 0.5), quantile(times_us, 0.9), quantile(times_us, 1), 100 * cpu);
 }
 
 void measure_first(const FirstOptions& options) {
@@ -239,10 +225,6 @@ int run(int count, char** arguments) {
 }  // namespace kvrail::perf
 
 int main(int count, char** arguments) {
-  try {
-    return kvrail::perf::run(count, arguments);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "footprint: {}\n", error.what());
-    return 1;
-  }
+  return kvrail::perf::run_program("footprint",
+                                   [&] { return kvrail::perf::run(count, arguments); });
 }

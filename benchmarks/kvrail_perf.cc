@@ -9,6 +9,7 @@
 #include "perf/command_line.h"
 #include "perf/host.h"
 #include "perf/plot.h"
+#include "perf/program.h"
 #include "perf/progress.h"
 #include "perf/report.h"
 #include "perf/source_side.h"
@@ -98,10 +99,7 @@ int run(const CommandLine& line) {
 }  // namespace kvrail::perf
 
 int main(int count, char** arguments) {
-  try {
+  return kvrail::perf::run_program("kvrail-perf", [&] {
     return kvrail::perf::run(kvrail::perf::parse_command_line(count, arguments));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "kvrail-perf: {}\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +14,7 @@
 #include "kvrail/error.h"
 #include "perf/engine_pair.h"
 #include "perf/host.h"
+#include "perf/program.h"
 #include "perf/progress.h"
 #include "perf/report.h"
 #include "perf/request_pair.h"
@@ -198,10 +198,5 @@ int run(int count, char** arguments) {
 }  // namespace kvrail::perf
 
 int main(int count, char** arguments) {
-  try {
-    return kvrail::perf::run(count, arguments);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "scaling: {}\n", error.what());
-    return 1;
-  }
+  return kvrail::perf::run_program("scaling", [&] { return kvrail::perf::run(count, arguments); });
 }

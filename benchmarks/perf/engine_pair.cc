@@ -10,6 +10,7 @@
 
 #include "kvrail/error.h"
 #include "perf/host.h"
+#include "perf/introduce.h"
 #include "perf/kvrail_echo.h"
 #include "perf/outcome.h"
 
@@ -49,19 +50,15 @@ EnginePair::EnginePair(const Settings& settings, const PagePlan& plan, const Pat
       target_(engine_options(settings, settings.rails)),
       from_(source_.register_memory(kPerfGroup, source.data(), source.size_bytes())),
       to_(target_.register_memory(kPerfGroup, target.data(), target.size_bytes())) {
-  for (std::uint32_t i = 0; i < settings.peers; ++i) introduce(i);
+  for (std::uint32_t i = 0; i < settings.peers; ++i) add_peer(i);
 }
 
-void EnginePair::introduce(std::uint32_t number) {
-  PeerOptions options;
-  options.name = fmt::format("peer {}", number);
-  const auto answer = target_.accept_peer(source_.offer(), options);
-  const auto confirm = source_.connect_peer(answer.reply, options);
-  target_.confirm_peer(answer.peer, confirm.reply);
-  target_peers_.push_back(answer.peer);
-  Route route{confirm.peer, {}};
+void EnginePair::add_peer(std::uint32_t number) {
+  const Introduced peers = introduce(source_, target_, fmt::format("peer {}", number));
+  target_peers_.push_back(peers.source);
+  Route route{peers.target, {}};
   route.list.source = from_.id();
-  route.list.target = source_.import_region(confirm.peer, to_.descriptor());
+  route.list.target = source_.import_region(peers.target, to_.descriptor());
   routes_.push_back(std::move(route));
 }
 

@@ -35,7 +35,7 @@ class EnginePair {
   Round round(std::uint64_t passes);
 
  private:
-  void introduce(std::uint32_t number);
+  void add_peer(std::uint32_t number);
   // Of a round, by peer.
   std::vector<std::uint64_t> units_by_peer(std::uint64_t passes) const;
 

@@ -10,6 +10,7 @@
 
 #include "kvrail/error.h"
 #include "perf/engine_options.h"
+#include "perf/host.h"
 
 namespace kvrail::perf {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
-
-std::int64_t now_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 MessengerOptions messenger_options(const Settings& settings, const LocalSettings& local,
                                    Role role) {
@@ -138,7 +137,7 @@ void KvTransport::send_request(SendReport& report) {
     for (std::uint32_t layer = 0; layer < layers; ++layer) {
       // A GPU would be at work, and leave the core to the watcher.
       if (kv_->layer_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(kv_->layer_us));
-      times.push_back({now_ns()});
+      times.push_back({monotonic_ns()});
       counter_->signal();
     }
   }
