@@ -167,6 +167,9 @@ double peak_mib() {
 // Every other page of the source's memory to every other one of the target's, the last ones first:
 // none can be merged.
 void measure_long(const LongOptions& options) {
+  if (options.page_bytes % 8 != 0) {
+    throw Error(ErrorCode::kInvalidArgument, "--page-bytes must be a multiple of 8");
+  }
   Engines engines(options.provider, 1, 2 * options.pages * options.page_bytes);
   engines.source_memory.fill();
   engines.target_memory.clear();
@@ -201,17 +204,25 @@ int run(int count, char** arguments) {
   CLI::App* const idle_command = app.add_subcommand("idle", "CPU of engines that do nothing");
   idle_command->add_option("--provider", idle.provider)->capture_default_str();
   idle_command->add_option("--device-groups", idle.device_groups)->capture_default_str();
-  idle_command->add_option("--seconds", idle.seconds)->capture_default_str();
+  idle_command->add_option("--seconds", idle.seconds)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   FirstOptions first;
   CLI::App* const first_command = app.add_subcommand("first", "the first write after idling");
   first_command->add_option("--providers", first.providers)->delimiter(',')->capture_default_str();
   first_command->add_option("--idle-ms", first.idle_ms)->capture_default_str();
-  first_command->add_option("--writes", first.writes)->capture_default_str();
+  first_command->add_option("--writes", first.writes)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   LongOptions many;
   CLI::App* const long_command = app.add_subcommand("long", "memory of a long submission");
   long_command->add_option("--provider", many.provider)->capture_default_str();
-  long_command->add_option("--pages", many.pages)->capture_default_str();
-  long_command->add_option("--page-bytes", many.page_bytes)->capture_default_str();
+  long_command->add_option("--pages", many.pages)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  long_command->add_option("--page-bytes", many.page_bytes, "a multiple of 8")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   CLI11_PARSE(app, count, arguments);
   ::setenv("FI_PROVIDER_PATH", KVRAIL_SCRIPTED_PROVIDER_DIR, 0);
   ::setenv("KVRAIL_SCRIPTED_NULL", "1", 1);
