@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -18,9 +17,11 @@
 #include "kvrail/error.h"
 #include "kvrail/transfer_engine.h"
 #include "perf/host.h"
+#include "perf/introduce.h"
 #include "perf/kvrail_echo.h"
 #include "perf/kvrail_flow.h"
 #include "perf/pattern_memory.h"
+#include "perf/program.h"
 
 namespace kvrail::perf {
 namespace {
@@ -89,13 +90,9 @@ class Side {
 struct Sides {
   Sides(const Options& options, std::uint32_t receiver_spin_us)
       : source(kSpinUs, options.cores.at(0)), target(receiver_spin_us, options.cores.at(1)) {
-    PeerOptions peer;
-    peer.name = "target";
-    const auto answer = target.engine->accept_peer(source.engine->offer(), peer);
-    const auto confirm = source.engine->connect_peer(answer.reply, peer);
-    target.engine->confirm_peer(answer.peer, confirm.reply);
-    source.peer = confirm.peer;
-    target.peer = answer.peer;
+    const Introduced peers = introduce(*source.engine, *target.engine, "target");
+    source.peer = peers.target;
+    target.peer = peers.source;
   }
 
   Side source;
@@ -128,8 +125,8 @@ class Ceiling {
         [outcome](const Status& status, const CounterReport&) { outcome->set(status); });
     const double send_before = sides_.source.cpu_ns();
     const double receive_before = sides_.target.cpu_ns();
-    const auto flow =
-        std::make_shared<KvrailFlow>(*sides_.source.engine, sides_.source.peer, route_, runs_);
+    const auto flow = std::make_shared<KvrailFlow>(
+        *sides_.source.engine, std::vector<Route>{{sides_.source.peer, route_}}, runs_);
     const SendReport sent = flow->run(passes, depth_);
     wait_for(arrived, "the immediates");
     if (sent.writes != passes * runs_.units) throw Error(ErrorCode::kFabric, "writes were merged");
@@ -221,10 +218,5 @@ int run(int count, char** arguments) {
 }  // namespace kvrail::perf
 
 int main(int count, char** arguments) {
-  try {
-    return kvrail::perf::run(count, arguments);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ceiling: {}\n", error.what());
-    return 1;
-  }
+  return kvrail::perf::run_program("ceiling", [&] { return kvrail::perf::run(count, arguments); });
 }

@@ -4,13 +4,12 @@
 
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <string>
 
-#include "kvrail/error.h"
 #include "perf/command_line.h"
 #include "perf/host.h"
 #include "perf/plot.h"
+#include "perf/program.h"
 #include "perf/progress.h"
 #include "perf/report.h"
 #include "perf/source_side.h"
@@ -20,17 +19,6 @@
 namespace kvrail::perf {
 namespace {
 
-void put(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    fmt::print("{}", text);
-    return;
-  }
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot write '{}'", path));
-}
-
 void measure(Channel& channel, const CommandLine& line) {
   Results results;
   {
@@ -38,10 +26,10 @@ void measure(Channel& channel, const CommandLine& line) {
     Progress progress(stderr);
     results = source.run(progress);
   }
-  if (line.json_path != "-" && line.csv_path != "-") put("-", table_text(results));
-  if (!line.json_path.empty()) put(line.json_path, report_json(results).dump(2) + "\n");
-  if (!line.plot_path.empty()) put(line.plot_path, plot_svg(results));
-  if (!line.csv_path.empty()) put(line.csv_path, csv_text(results));
+  if (line.json_path != "-" && line.csv_path != "-") put_text("-", table_text(results));
+  if (!line.json_path.empty()) put_text(line.json_path, report_json(results).dump(2) + "\n");
+  if (!line.plot_path.empty()) put_text(line.plot_path, plot_svg(results));
+  if (!line.csv_path.empty()) put_text(line.csv_path, csv_text(results));
 }
 
 void run_pair(CommandLine line) {
@@ -111,10 +99,7 @@ int run(const CommandLine& line) {
 }  // namespace kvrail::perf
 
 int main(int count, char** arguments) {
-  try {
+  return kvrail::perf::run_program("kvrail-perf", [&] {
     return kvrail::perf::run(kvrail::perf::parse_command_line(count, arguments));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "kvrail-perf: {}\n", error.what());
-    return 1;
-  }
+  });
 }

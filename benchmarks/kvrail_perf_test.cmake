@@ -2,20 +2,13 @@
 #
 #   cmake -D PERF=<kvrail-perf> -D PROVIDER=<provider> -P kvrail_perf_test.cmake
 cmake_minimum_required(VERSION 3.25)
+include("${CMAKE_CURRENT_LIST_DIR}/report_checks.cmake")
 
 execute_process(
   COMMAND "${PERF}" pair --provider ${PROVIDER} --tests write,immediate,message --page-bytes 4K,64K
           --pages 16 --list-pages 4 --rounds 5 --round-ms 1 --messages 20 --baseline --json -
           --plot kvrail_perf_${PROVIDER}.svg
   OUTPUT_VARIABLE report COMMAND_ERROR_IS_FATAL ANY)
-
-# Fails where a member is missing or of another type.
-function(expect type)
-  string(JSON found TYPE "${report}" ${ARGN})
-  if(NOT found STREQUAL "${type}")
-    message(FATAL_ERROR "${ARGN} is ${found}, not ${type}")
-  endif()
-endfunction()
 
 foreach(side IN ITEMS source target)
   foreach(member IN ITEMS host cpu kernel libfabric)
@@ -49,12 +42,7 @@ endforeach()
 expect(NUMBER cases 0 latency_us p99)
 expect(NUMBER ratios 0 speed median)
 
-file(READ kvrail_perf_${PROVIDER}.svg plot)
-string(REGEX MATCHALL "<polyline " curves "${plot}")
-list(LENGTH curves curves)
-if(NOT curves EQUAL 3)
-  message(FATAL_ERROR "${curves} curves, not 3")
-endif()
+expect_drawn(polyline 3 kvrail_perf_${PROVIDER}.svg)
 
 # Whole requests and layer signals, with a head split and more chunks than one.
 execute_process(

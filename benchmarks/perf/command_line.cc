@@ -18,6 +18,7 @@ namespace {
 struct Texts {
   std::vector<std::string> page_bytes;
   std::string layout;
+  std::string max_write;
   std::string max_memory;
 };
 
@@ -45,6 +46,16 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
       ->capture_default_str();
   app.add_option("--depth", settings.depth, "submissions outstanding")->capture_default_str();
   app.add_option("--rails", settings.rails, "endpoints on the NIC, kvrail only")
+      ->capture_default_str();
+  app.add_option("--queue-depth", settings.queue_depth,
+                 "writes outstanding per link, kvrail only; 0: the provider's")
+      ->capture_default_str();
+  app.add_option("--receive-credit", settings.receive_credit,
+                 "immediates that a link holds, kvrail only")
+      ->capture_default_str();
+  app.add_option("--max-write", texts.max_write,
+                 "bytes up to which neighbours are merged, kvrail only; else the library's");
+  app.add_option("--spin-us", settings.spin_us, "before a worker dozes, kvrail only")
       ->capture_default_str();
   app.add_option("--model", settings.model, "of the test kv: qwen3-coder, ... or a config.json")
       ->capture_default_str();
@@ -98,6 +109,7 @@ void finish(Settings& settings, const Texts& texts) {
     settings.page_bytes.push_back(parse_bytes(text));
   }
   settings.layout = parse_layout(texts.layout);
+  if (!texts.max_write.empty()) settings.max_write_bytes = parse_bytes(texts.max_write);
   settings.max_memory_bytes = parse_bytes(texts.max_memory);
   read_model(settings);
   settings.check();

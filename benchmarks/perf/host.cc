@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
+#include <chrono>
 #include <fstream>
 #include <thread>
 
@@ -48,6 +49,10 @@ void pin_to(int core) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("core {} is not one that this process may run on", core));
   }
+}
+
+std::int64_t monotonic_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 double cpu_seconds() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace kvrail::perf {
 std::vector<int> allowed_cores();
 // Binds the calling thread and those that it starts. Throws Error (kInvalidArgument).
 void pin_to(int core);
+// The clock of the library's reports, CLOCK_MONOTONIC, in nanoseconds.
+std::int64_t monotonic_ns();
 // User and system time of this process, in seconds.
 double cpu_seconds();
 // Name, CPU, cores, kernel and libfabric version of this host.

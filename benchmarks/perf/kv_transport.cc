@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "kvrail/error.h"
+#include "perf/engine_options.h"
 #include "perf/host.h"
 
 namespace kvrail::perf {
@@ -18,17 +19,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
 
-std::int64_t now_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
 MessengerOptions messenger_options(const Settings& settings, const LocalSettings& local,
                                    Role role) {
   MessengerOptions options;
-  options.fabric.provider = settings.provider;
-  options.fabric.bind_address = local.bind_address;
-  DeviceGroupOptions& group = options.fabric.device_groups[0];
-  if (!settings.nic.empty()) group.nics = {settings.nic};
-  group.rails_per_nic = settings.rails;
-  if (local.core >= 0) group.cores = {static_cast<unsigned>(local.core)};
+  options.fabric = engine_options(settings, local);
   options.node_name = role == Role::kSource ? "source" : "target";
   if (role == Role::kSource) {
     const bool is_v6 = local.bind_address.find(':') != std::string::npos;
@@ -146,7 +140,7 @@ void KvTransport::send_request(SendReport& report) {
     for (std::uint32_t layer = 0; layer < layers; ++layer) {
       // A GPU would be at work, and leave the core to the watcher.
       if (kv_->layer_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(kv_->layer_us));
-      times.push_back({now_ns()});
+      times.push_back({monotonic_ns()});
       counter_->signal();
     }
   }

@@ -26,8 +26,8 @@ RunLists::RunLists(const PagePlan& plan) {
   }
 }
 
-KvrailFlow::KvrailFlow(TransferEngine& engine, PeerId peer, WriteList route, const RunLists& runs)
-    : engine_(engine), peer_(peer), route_(std::move(route)), runs_(runs) {}
+KvrailFlow::KvrailFlow(TransferEngine& engine, std::vector<Route> routes, const RunLists& runs)
+    : engine_(engine), routes_(std::move(routes)), runs_(runs) {}
 
 SendReport KvrailFlow::run(std::uint64_t passes, std::uint32_t depth) {
   total_ = passes * runs_.lists.size();
@@ -41,11 +41,12 @@ SendReport KvrailFlow::run(std::uint64_t passes, std::uint32_t depth) {
 void KvrailFlow::submit_next() {
   const std::uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
   if (index >= total_) return;
-  WriteList list = route_;
+  const Route& route = routes_[index % routes_.size()];
+  WriteList list = route.list;
   list.runs = runs_.lists[index % runs_.lists.size()];
   const auto submitted = Clock::now();
   const Status status = engine_.submit(
-      peer_, std::move(list), FullQueue::kRefuse,
+      route.peer, std::move(list), FullQueue::kRefuse,
       [self = shared_from_this(), submitted](const Status& status, const WriteReport& report) {
         if (!status.ok()) return self->outcome_.set(status);
         self->writes_.fetch_add(report.writes_posted, std::memory_order_relaxed);

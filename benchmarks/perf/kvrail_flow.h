@@ -20,14 +20,21 @@ struct RunLists {
   std::uint64_t units = 0;  // of all of them
 };
 
-// Submits lists over and over, each from the callback of an earlier one. Shared with the callbacks,
-// which may outlive a run() that failed; the engine and the lists outlive them.
+// Where lists go: `list` is one without runs.
+struct Route {
+  PeerId peer;
+  WriteList list;
+};
+
+// Submits lists over and over, each from the callback of an earlier one and by the next of the
+// routes. Shared with the callbacks, which may outlive a run() that failed; the engine and the
+// lists outlive them.
 //
 // Threads: one, beside the engine's worker.
 class KvrailFlow : public std::enable_shared_from_this<KvrailFlow> {
  public:
-  // `route` is a list without runs.
-  KvrailFlow(TransferEngine& engine, PeerId peer, WriteList route, const RunLists& runs);
+  // At least one route.
+  KvrailFlow(TransferEngine& engine, std::vector<Route> routes, const RunLists& runs);
 
   // Once: so many times all lists, `depth` of them outstanding. Returns when all are complete.
   SendReport run(std::uint64_t passes, std::uint32_t depth);
@@ -36,8 +43,7 @@ class KvrailFlow : public std::enable_shared_from_this<KvrailFlow> {
   void submit_next();
 
   TransferEngine& engine_;
-  const PeerId peer_;
-  const WriteList route_;
+  const std::vector<Route> routes_;
   const RunLists& runs_;
   std::uint64_t total_ = 0;
   std::atomic<std::uint64_t> next_{0};

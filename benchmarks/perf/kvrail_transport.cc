@@ -1,28 +1,12 @@
 #include "perf/kvrail_transport.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "kvrail/error.h"
+#include "perf/engine_options.h"
 #include "perf/outcome.h"
 
 namespace kvrail::perf {
-namespace {
-
-TransferEngineOptions engine_options(const Settings& settings, const LocalSettings& local) {
-  TransferEngineOptions options;
-  options.provider = settings.provider;
-  options.bind_address = local.bind_address;
-  options.submission_queue_length = std::max(options.submission_queue_length, settings.depth);
-  DeviceGroupOptions& group = options.device_groups[0];
-  if (!settings.nic.empty()) group.nics = {settings.nic};
-  group.rails_per_nic = settings.rails;
-  if (local.core >= 0) group.cores = {static_cast<unsigned>(local.core)};
-  return options;
-}
-
-}  // namespace
-
 KvrailTransport::KvrailTransport(const Settings& settings, const LocalSettings& local)
     : depth_(settings.depth), engine_(engine_options(settings, local)) {}
 
@@ -83,8 +67,8 @@ SendReport KvrailTransport::send(std::uint64_t passes, const Json& armed) {
   route.source = region_.id();
   route.target = remote_;
   route.counter = CounterId(armed.at("counter").get<CounterId::rep>());
-  return std::make_shared<KvrailFlow>(engine_, peer_, std::move(route), *runs_)
-      ->run(passes, depth_);
+  std::vector<Route> routes{{peer_, std::move(route)}};
+  return std::make_shared<KvrailFlow>(engine_, std::move(routes), *runs_)->run(passes, depth_);
 }
 
 Json KvrailTransport::arm_ping(std::uint32_t count) {

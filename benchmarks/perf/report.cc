@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <iterator>
+
+#include "kvrail/error.h"
 
 namespace kvrail::perf {
 namespace {
@@ -60,6 +63,17 @@ std::string table_text(const Results& results) {
   }
   if (!results.signals.empty()) text += fmt::format("\n{}", signal_table_text(results.signals));
   return text;
+}
+
+void put_text(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot write '{}'", path));
 }
 
 }  // namespace kvrail::perf

@@ -15,7 +15,9 @@ Json to_json(const Round& round) {
           {"source_cpu_s", round.source_cpu_s}, {"target_cpu_s", round.target_cpu_s}};
 }
 
-Json to_json(const Case& result) {
+}  // namespace
+
+Json case_json(const Case& result) {
   const Summary summary = summarize(result);
   Json rounds = Json::array();
   for (const Round& round : result.rounds) rounds.push_back(to_json(round));
@@ -40,11 +42,9 @@ Json to_json(const Case& result) {
   return json;
 }
 
-}  // namespace
-
 Json report_json(const Results& results) {
   Json cases = Json::array();
-  for (const Case& result : results.cases) cases.push_back(to_json(result));
+  for (const Case& result : results.cases) cases.push_back(case_json(result));
   Json ratios = Json::array();
   for (const Ratio& ratio : ratios_of(results)) {
     ratios.push_back({{"test", ratio.test},

@@ -100,6 +100,10 @@ Json to_json(const Settings& settings) {
           {"list_pages", settings.list_pages},
           {"depth", settings.depth},
           {"rails", settings.rails},
+          {"queue_depth", settings.queue_depth},
+          {"receive_credit", settings.receive_credit},
+          {"max_write_bytes", settings.max_write_bytes},
+          {"spin_us", settings.spin_us},
           {"layout", to_string(settings.layout)},
           {"model", settings.model},
           {"model_config", settings.model_config},
@@ -127,6 +131,10 @@ Settings settings_from_json(const Json& json) {
     json.at("list_pages").get_to(settings.list_pages);
     json.at("depth").get_to(settings.depth);
     json.at("rails").get_to(settings.rails);
+    json.at("queue_depth").get_to(settings.queue_depth);
+    json.at("receive_credit").get_to(settings.receive_credit);
+    json.at("max_write_bytes").get_to(settings.max_write_bytes);
+    json.at("spin_us").get_to(settings.spin_us);
     settings.layout = parse_layout(json.at("layout").get<std::string>());
     json.at("model").get_to(settings.model);
     json.at("model_config").get_to(settings.model_config);

@@ -34,6 +34,11 @@ struct Settings {
   std::uint32_t list_pages = 64;  // pages of one submission
   std::uint32_t depth = 16;       // submissions outstanding
   std::uint16_t rails = 1;
+  // As in TransferEngineOptions.
+  std::uint32_t queue_depth = 0;
+  std::uint32_t receive_credit = 1024;
+  std::uint64_t max_write_bytes = 0;
+  std::uint32_t spin_us = 200;
   Layout layout = Layout::kShuffled;
   // Of the test "kv".
   std::string model = "qwen3-coder";

@@ -75,6 +75,8 @@ void PeerGroup::plan_lanes(const NodeLinks& peer) {
       static_cast<std::uint32_t>(std::min(limits.source_segments, kMaxSegments));
   lane.limits.max_targets =
       static_cast<std::uint32_t>(std::min(limits.target_segments, kMaxSegments));
+  // Elsewhere what is written inline costs as many system calls as any other write.
+  if (limits.target_reads_source) lane.limits.inline_bytes = limits.inject_bytes;
   lane.write_flags = settings_.write_flags;
   lane.provider = settings_.provider;
   for (std::size_t h = 0; h < peer.groups.size(); ++h) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/logger.h"
@@ -75,6 +76,8 @@ class PeerGroup {
   bool progress(std::int64_t now_ns);
   // Whether there is anything to wait for.
   bool wants_polling(std::int64_t now_ns) const;
+  // The worker's mark for those that get progress; returns the former.
+  bool set_active(bool active) { return std::exchange(active_, active); }
   // Nothing could be posted: no descriptor tells when there is room.
   bool posting_is_blocked() const { return blocked_; }
   // Of the rails that have one.
@@ -142,6 +145,7 @@ class PeerGroup {
   bool closed_ = false;
   bool links_kept_ = false;  // closed, but still open for the provider
   bool blocked_ = false;
+  bool active_ = false;
   std::uint32_t writes_outstanding_ = 0;
   std::int64_t loop_ns_ = 0;  // when the current progress() began
   std::int64_t awake_until_ns_ = 0;

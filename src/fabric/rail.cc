@@ -49,6 +49,7 @@ Rail::Rail(const Provider& provider, const Nic& nic, RailId id)
     fail(*this, "opening the fabric", code);
   }
   fabric_.reset(fabric);
+  info_freer_.emplace(fabric, *info_);
   fid_domain* domain = nullptr;
   if (const int code = fi_domain(fabric_.get(), info_.get(), &domain, nullptr)) {
     fail(*this, "opening the domain", code);

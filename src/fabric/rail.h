@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "fabric/fabric_resource.h"
 #include "fabric/link_counters.h"
+#include "fabric/listener_info.h"
 #include "fabric/provider.h"
 #include "kvrail/ids.h"
 
@@ -69,6 +71,7 @@ class Rail {
   RailId id_;
   std::string name_;
   FabricPtr fabric_;
+  std::optional<ListenerInfoFreer> info_freer_;
   DomainPtr domain_;
   AvPtr av_;
   // Bound to no endpoint: its descriptor stands for the whole domain.

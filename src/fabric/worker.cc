@@ -135,7 +135,7 @@ void Worker::set_turn_call(std::function<bool()> call) {
 
 void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {
   thread_checker_.check();
-  if (std::find(active_.begin(), active_.end(), peer) == active_.end()) active_.push_back(peer);
+  if (!peer->set_active(true)) active_.push_back(peer);
 }
 
 void Worker::park(std::shared_ptr<PeerGroup> peer, int process_descriptor,
@@ -169,9 +169,18 @@ void Worker::run_own_commands() {
 
 bool Worker::progress_peers(std::int64_t now_ns) {
   bool any = false;
-  for (std::size_t i = 0; i < active_.size(); ++i) any |= active_[i]->progress(now_ns);
-  if (!any) {
-    std::erase_if(active_, [&](const auto& peer) { return !peer->wants_polling(now_ns); });
+  // Those with nothing to wait for leave at once: others may keep the worker busy for long.
+  for (std::size_t i = 0; i < active_.size();) {
+    PeerGroup& peer = *active_[i];
+    const bool moved = peer.progress(now_ns);
+    any |= moved;
+    if (moved || peer.wants_polling(now_ns)) {
+      ++i;
+    } else {
+      peer.set_active(false);
+      std::swap(active_[i], active_.back());
+      active_.pop_back();
+    }
   }
   return any;
 }

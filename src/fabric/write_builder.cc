@@ -45,8 +45,12 @@ bool continues(const std::array<Segment, kMaxSegments>& segments, std::uint32_t 
 bool fits(const BuiltWrite& write, const WriteLimits& limits, const Piece& piece) {
   const bool same_source = continues(write.sources, write.source_count, piece.source);
   const bool same_target = continues(write.targets, write.target_count, piece.target);
-  return write.size_bytes + piece.size <= limits.merge_bytes &&
-         piece.units <= kMaxUnitsPerWrite - write.units &&
+  const std::uint64_t size = write.size_bytes + piece.size;
+  if (!(same_source && same_target) && size > limits.inline_bytes &&
+      write.size_bytes <= limits.inline_bytes && write.size_bytes > 0) {
+    return false;
+  }
+  return size <= limits.merge_bytes && piece.units <= kMaxUnitsPerWrite - write.units &&
          (same_source || write.source_count < limits.max_sources) &&
          (same_target || write.target_count < limits.max_targets);
 }

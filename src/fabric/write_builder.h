@@ -18,6 +18,10 @@ struct WriteLimits {
   std::uint64_t max_bytes = kMaxUnitBytes;    // at least kMaxUnitBytes; the provider's limit
   std::uint32_t max_sources = 1;              // 1 to kMaxSegments
   std::uint32_t max_targets = 1;              // 1 to kMaxSegments
+  // Ranges that lie apart are not put together beyond this size, unless the first alone is larger:
+  // the provider sends so much in its own queue, several times as fast as it has the target read
+  // the source.
+  std::uint64_t inline_bytes = 0;
 };
 
 struct Segment {

@@ -3,6 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -31,16 +34,24 @@ std::set<std::string> own_shm_names() {
   return names;
 }
 
-// Takes the lock of an endpoint as a peer would; false if it does not look as in libfabric 1.17.
+// Takes the lock of an endpoint as a peer does that writes to it, and signals that something has
+// come, without which nobody looks; false if it does not look as in libfabric 1.17.
 bool take_shm_lock(const std::string& name) {
   constexpr std::size_t kLockAt = 24;
+  constexpr std::size_t kSignalAt = 28;
   constexpr std::byte kKnownVersion{4};
   const UniqueFd file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
   void* mapping = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapping == MAP_FAILED) return false;
   auto* memory = static_cast<std::byte*>(mapping);
   const bool known = *memory == kKnownVersion;
-  if (known) ::pthread_spin_lock(reinterpret_cast<pthread_spinlock_t*>(memory + kLockAt));
+  if (known) {
+    auto* const lock = reinterpret_cast<pthread_spinlock_t*>(memory + kLockAt);
+    // The stopped peer may hold it itself.
+    poll_until([&] { return ::pthread_spin_trylock(lock) == 0; },
+               Deadline(std::chrono::milliseconds(500)));
+    std::atomic_ref(*reinterpret_cast<std::int32_t*>(memory + kSignalAt)).store(1);
+  }
   ::munmap(mapping, 4096);
   return known;
 }
@@ -185,12 +196,18 @@ TEST_P(KilledPeer, ALockThatIsLeftBehindAfterItWasGivenUp) {
   ASSERT_TRUE(poll_until([&] { return lane.peek(counter).units_arrived > 0; }));
   ASSERT_TRUE(target.process().stop());
   ASSERT_EQ(sent.back()->calls(), 0);
+  const PeerId peer = connection.initiator().peer;
   int locks = 0;
   for (const std::string& name : own_shm_names()) {
     if (before.count(name) == 0 && take_shm_lock(name)) ++locks;
   }
   if (locks == 0) GTEST_SKIP() << "this libfabric's shared memory is laid out otherwise";
-  const PeerId peer = connection.initiator().peer;
+  // Until it spins our worker wakes from nap after nap.
+  const auto wakeups = [&] { return pair_.local().stats().worker_wakeups; };
+  ASSERT_TRUE(poll_until([&] {
+    const auto so_far = wakeups();
+    return holds_for(std::chrono::milliseconds(200), [&] { return wakeups() == so_far; });
+  }));
   pair_.local().close_peer(peer, report_to(closed_));
   pair_.local().confirm_remote_closed(peer);
   EXPECT_TRUE(holds_for(std::chrono::milliseconds(100), [&] {

@@ -58,6 +58,24 @@ TEST(WriteBuilder, GathersSourcesAndFillsTargetsWithinTheLimits) {
   EXPECT_EQ(build_all(scatter, limits_of(1, 2)).size(), 2u);
 }
 
+TEST(WriteBuilder, LeavesRangesAloneThatAreSentInlineAndApart) {
+  WriteLimits limits = limits_of(4, 4);
+  limits.inline_bytes = 4096;
+  const auto sizes = [&](std::uint64_t size, std::uint64_t stride) {
+    std::vector<std::uint64_t> sizes;
+    for (const BuiltWrite& write : build_all({{0, 0, size, 1, 4, stride, stride}}, limits)) {
+      sizes.push_back(write.size_bytes);
+    }
+    return sizes;
+  };
+  using Sizes = std::vector<std::uint64_t>;
+  EXPECT_EQ(sizes(4096, 8192), (Sizes{4096, 4096, 4096, 4096}));
+  EXPECT_EQ(sizes(4096, 4096), (Sizes{16384}));
+  EXPECT_EQ(sizes(4097, 8192), (Sizes{4 * 4097}));
+  EXPECT_EQ(sizes(2048, 8192), (Sizes{4096, 4096}));
+  EXPECT_EQ(sizes(1000, 8192), (Sizes{4000}));
+}
+
 TEST(WriteBuilder, SplitsARunOfMoreUnitsThanAnImmediateHolds) {
   const auto writes = build_all({{0, 0, 9000, 9000}}, limits_of(4, 4));
   ASSERT_EQ(writes.size(), 3u);
@@ -134,7 +152,8 @@ TEST(WriteBuilder, CopiesEveryByteOnceWhateverTheRuns) {
       source += size;
       target += size;
     }
-    const WriteLimits limits = limits_of(1 + random() % 4, 1 + random() % 4, 1 + random() % 500);
+    WriteLimits limits = limits_of(1 + random() % 4, 1 + random() % 4, 1 + random() % 500);
+    limits.inline_bytes = random() % 2 * (random() % 600);
     ASSERT_NO_FATAL_FAILURE(expect_same_copies(runs, build_all(runs, limits), limits)) << round;
   }
 }
@@ -205,7 +224,8 @@ TEST(WriteBuilder, RepeatsAreTheSameAsAListWrittenOut) {
       runs.push_back(run);
     }
     ASSERT_TRUE(check_runs(runs, 1 << 20, 1 << 20).ok());
-    const WriteLimits limits = limits_of(1 + random() % 4, 1 + random() % 4, 1 + random() % 5000);
+    WriteLimits limits = limits_of(1 + random() % 4, 1 + random() % 4, 1 + random() % 5000);
+    limits.inline_bytes = random() % 2 * (random() % 600);
     const auto writes = build_all(runs, limits);
     const auto ranges = written_out(runs);
     ASSERT_NO_FATAL_FAILURE(expect_same_writes(writes, build_all(ranges, limits))) << round;

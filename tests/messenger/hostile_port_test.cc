@@ -30,7 +30,7 @@ KvNodeOptions node_options(const std::string& name, bool prefills) {
 TEST(HostilePort, RequestsGoOnBeside64StrangersOfAllKinds) {
   MessengerPair pair("tcp", [](KvNodeOptions& options) {
     options.messenger.key = key_of(7);
-    options.messenger.handshake_timeout_ms = 300;
+    options.messenger.handshake_timeout_ms = 1000;
   });
   HostileClients hostile(pair.prefill().address(), 64);
   const auto stats = [&] { return pair.prefill().messenger().stats().strangers; };
