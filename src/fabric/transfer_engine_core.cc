@@ -222,14 +222,14 @@ std::shared_ptr<RegionRecord> TransferEngineCore::find_region(RegionId region) c
 
 Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_full,
                                   WriteCallback done) {
-  auto submission = std::make_shared<Submission>();
+  Submission submission;
   const PeerPtr record = peers_.find(peer);
   if (!record) {
     return {ErrorCode::kNotFound, fmt::format("peer {} does not exist or is closed", peer.value())};
   }
-  submission->source = find_region(list.source);
-  submission->target = peers_.find_region(*record, list.target);
-  if (!submission->source || !submission->target) {
+  submission.source = find_region(list.source);
+  submission.target = peers_.find_region(*record, list.target);
+  if (!submission.source || !submission.target) {
     return {ErrorCode::kNotFound,
             fmt::format("region {} is not registered, or region {} was not imported from {}, or "
                         "that peer is closing",
@@ -241,10 +241,10 @@ Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_fu
                         (1u << kCounterBits) - 1)};
   }
   Status checked =
-      check_runs(list.runs, submission->source->size_bytes, submission->target->size_bytes);
+      check_runs(list.runs, submission.source->size_bytes, submission.target->size_bytes);
   if (!checked.ok()) return checked;
 
-  const DeviceGroupId group = submission->source->group;
+  const DeviceGroupId group = submission.source->group;
   const std::shared_ptr<PeerGroup>& peer_group = record->groups[group.value()];
   Worker& worker = *workers_[group.value()];
   // A worker that waited for room would wait for itself.
@@ -257,12 +257,19 @@ Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_fu
                         fmt::format("{} submissions to {} are waiting already",
                                     options_.submission_queue_length, record->life->name()));
   }
-  submission->place = std::move(*place);
-  submission->list = std::move(list);
-  submission->done = std::move(done);
+  submission.place = std::move(*place);
+  submission.list = std::move(list);
+  submission.done = std::move(done);
   submissions_.fetch_add(1, std::memory_order_relaxed);
-  worker.post([&worker, peer_group, submission] {
-    peer_group->enqueue(std::move(*submission));
+  // A callback's own: without a command, and never `done` before this returns.
+  if (worker.is_current() && peer_group->is_open()) {
+    peer_group->enqueue(std::move(submission));
+    worker.activate(peer_group);
+    return {};
+  }
+  auto sent = std::make_shared<Submission>(std::move(submission));
+  worker.post([&worker, peer_group, sent = std::move(sent)] {
+    peer_group->enqueue(std::move(*sent));
     worker.activate(peer_group);
   });
   return {};

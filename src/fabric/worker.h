@@ -13,6 +13,7 @@
 #include "base/event_fd.h"
 #include "base/logger.h"
 #include "base/thread_checker.h"
+#include "base/turn_clock.h"
 #include "fabric/peer_group.h"
 #include "fabric/rail.h"
 
@@ -82,11 +83,10 @@ class Worker {
   void open_rails(const Settings& settings);
   void loop();
   bool run_commands();
-  void run_own_commands();
-  bool progress_peers(std::int64_t now_ns);
+  bool progress_peers();
   void tend_parked();
   // These return whether a rail has something to do.
-  bool rest(std::int64_t idle_ns, bool keep_turning);
+  bool rest(std::int64_t idle_ns);
   bool doze(std::int64_t idle_ns);
   // Sleeps until a command comes, one of descriptors_ is readable, or the time is over; negative
   // waits without limit.
@@ -111,9 +111,9 @@ class Worker {
   std::vector<std::shared_ptr<PeerGroup>> active_;
   std::vector<Parked> parked_;
   std::vector<std::function<void()>> running_;
-  std::vector<std::function<void()>> own_;  // posted by the worker itself
   std::function<bool()> turn_call_;
-  std::uint32_t turns_kept_ = 0;
+  TurnClock clock_;
+  bool ends_ = false;  // stopping_, when commands were taken last
   std::vector<pollfd> descriptors_;  // the first is wake_, the others the rails'
 
   std::thread thread_;
