@@ -26,7 +26,8 @@ constexpr std::int64_t kNapsPerWait = 16;
 // ours is under way.
 constexpr std::int64_t kDozeNs = 2'000'000;
 // Turns without progress, some us, before the clock is read and the core offered to others in each:
-// both take as long as the rest of such a turn. A worker that must go on turning offers it as often.
+// both take as long as the rest of such a turn. A worker that must go on turning offers it as
+// often.
 constexpr std::uint64_t kBriskTurns = 32;
 constexpr std::int64_t kParkedCheckNs = 20'000'000;
 

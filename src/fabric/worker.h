@@ -113,7 +113,7 @@ class Worker {
   std::vector<std::function<void()>> running_;
   std::function<bool()> turn_call_;
   TurnClock clock_;
-  bool ends_ = false;  // stopping_, when commands were taken last
+  bool ends_ = false;                // stopping_, when commands were taken last
   std::vector<pollfd> descriptors_;  // the first is wake_, the others the rails'
 
   std::thread thread_;
