@@ -66,6 +66,7 @@ void KvTransport::close() {
   counter_.reset();
   messenger_.reset();
   events_.reset();
+  waiting_.clear();
   kv_ = nullptr;
 }
 
@@ -107,7 +108,15 @@ Wanted KvTransport::take() {
   while (true) {
     while (auto event = events_->poll()) {
       if (const Status* fault = fault_of(*event)) throw Error(fault->code(), fault->text());
-      if (auto* wanted = std::get_if<Wanted>(&*event)) return std::move(*wanted);
+      waiting_.push_back(std::move(*event));
+    }
+    // The next request may come before the end of the one before it.
+    for (auto event = waiting_.begin(); event != waiting_.end(); ++event) {
+      auto* wanted = std::get_if<Wanted>(&*event);
+      if (wanted == nullptr) continue;
+      Wanted found = std::move(*wanted);
+      waiting_.erase(event);
+      return found;
     }
     if (Clock::now() > deadline) throw Error(ErrorCode::kDeadline, "a request did not end");
     pollfd entry{events_->descriptor(), POLLIN, 0};
