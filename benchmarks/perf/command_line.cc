@@ -90,9 +90,11 @@ void add_local(CLI::App& app, LocalSettings& local) {
   app.add_option("--core", local.core, "core to run on; -1: any")->capture_default_str();
 }
 
-void add_pass_core(CLI::App& app, LocalSettings& local) {
+void add_source_cores(CLI::App& app, LocalSettings& local) {
   app.add_option("--pass-core", local.pass_core,
-                 "core that layers are signalled from, in place of a GPU; -1: the source's");
+                 "core that layers are signalled from, in place of a GPU; else the source's");
+  app.add_option("--watcher-core", local.watcher_core,
+                 "core for the watcher's thread alone, which spins there; else the source's");
 }
 
 // The target may be on a host that does not have the file.
@@ -141,7 +143,7 @@ CommandLine parse_command_line(int count, char** arguments) {
   pair.add_option("--cores", line.cores, "cores of the source and the target; else the first two")
       ->delimiter(',')
       ->expected(2);
-  add_pass_core(pair, line.local);
+  add_source_cores(pair, line.local);
 
   CLI::App& serve = *app.add_subcommand("serve", "the target, for sources on other hosts");
   serve.add_option("--listen", line.address, "HOST:PORT; whoever reaches it is served")->required();
@@ -153,7 +155,7 @@ CommandLine parse_command_line(int count, char** arguments) {
   add_settings(run, line.settings, texts);
   add_outputs(run, line);
   add_local(run, line.local);
-  add_pass_core(run, line.local);
+  add_source_cores(run, line.local);
 
   CLI::App& target = *app.add_subcommand(kTargetCommand, "")->group("");
   add_local(target, line.local);

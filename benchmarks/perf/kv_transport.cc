@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
+constexpr std::uint32_t kNeverNapUs = 1'000'000;
 
 MessengerOptions messenger_options(const Settings& settings, const LocalSettings& local,
                                    Role role) {
@@ -30,6 +31,7 @@ MessengerOptions messenger_options(const Settings& settings, const LocalSettings
     // What crosses is a pattern.
     options.listen_beyond_loopback = true;
     if (settings.watcher == "worker") options.watcher = WatcherPlace::kWorker;
+    if (local.watcher_core >= 0) options.watcher_spin_us = kNeverNapUs;
   }
   return options;
 }
@@ -90,10 +92,12 @@ void KvTransport::open(const PagePlan&, const KvPlan* kv, const PatternMemory& m
   events_ = std::make_unique<EventQueue>();
   messenger_ = std::make_unique<KvMessenger>(messenger_options(settings_, local_, role_));
   if (role_ == Role::kSource) {
+    // start() starts the watcher's thread, which stays where it began.
+    if (local_.watcher_core >= 0) pin_to(local_.watcher_core);
     messenger_->start(register_ranks(kv->prefill, memory), events_->prefill(), nullptr);
     counter_ = messenger_->make_layer_counter();
-    // The messenger's threads stay where they began.
-    if (local_.pass_core >= 0) pin_to(local_.pass_core);
+    const int pass_core = local_.pass_core >= 0 ? local_.pass_core : local_.core;
+    if (pass_core >= 0) pin_to(pass_core);
     channel.send({{"messenger", messenger_->listen_address()}});
     peer_ = take<PeerAttachedEvent>().peer;
   } else {
