@@ -68,6 +68,8 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
       ->capture_default_str();
   app.add_option("--tp-decode", settings.tp_decode, "tensor-parallel ranks of the target")
       ->capture_default_str();
+  app.add_option("--watcher", settings.watcher, "who watches the source's layers: thread, worker")
+      ->capture_default_str();
   app.add_option("--rounds", settings.rounds, "rounds of each contender")->capture_default_str();
   app.add_option("--round-ms", settings.round_ms, "least time of a round")->capture_default_str();
   app.add_option("--messages", settings.messages, "messages of a round")->capture_default_str();
@@ -86,6 +88,13 @@ void add_local(CLI::App& app, LocalSettings& local) {
   app.add_option("--bind", local.bind_address, "address of this host for socket providers")
       ->capture_default_str();
   app.add_option("--core", local.core, "core to run on; -1: any")->capture_default_str();
+}
+
+void add_source_cores(CLI::App& app, LocalSettings& local) {
+  app.add_option("--pass-core", local.pass_core,
+                 "core that layers are signalled from, in place of a GPU; else the source's");
+  app.add_option("--watcher-core", local.watcher_core,
+                 "core for the watcher's thread alone, which spins there; else the source's");
 }
 
 // The target may be on a host that does not have the file.
@@ -134,6 +143,7 @@ CommandLine parse_command_line(int count, char** arguments) {
   pair.add_option("--cores", line.cores, "cores of the source and the target; else the first two")
       ->delimiter(',')
       ->expected(2);
+  add_source_cores(pair, line.local);
 
   CLI::App& serve = *app.add_subcommand("serve", "the target, for sources on other hosts");
   serve.add_option("--listen", line.address, "HOST:PORT; whoever reaches it is served")->required();
@@ -145,6 +155,7 @@ CommandLine parse_command_line(int count, char** arguments) {
   add_settings(run, line.settings, texts);
   add_outputs(run, line);
   add_local(run, line.local);
+  add_source_cores(run, line.local);
 
   CLI::App& target = *app.add_subcommand(kTargetCommand, "")->group("");
   add_local(target, line.local);

@@ -24,6 +24,13 @@ std::string cpu_model() {
   return "unknown";
 }
 
+// Of new TCP connections. One that paces what it sends (bbr) is slower over loopback.
+std::string congestion_control() {
+  std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
+  std::string name;
+  return file >> name ? name : "unknown";
+}
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
@@ -69,6 +76,7 @@ Json describe_host() {
           {"cpu", cpu_model()},
           {"cores", std::thread::hardware_concurrency()},
           {"kernel", fmt::format("{} {}", name.sysname, name.release)},
+          {"congestion_control", congestion_control()},
           {"libfabric", fmt::format("{}.{}", FI_MAJOR(version), FI_MINOR(version))}};
 }
 

@@ -16,7 +16,7 @@ void pin_to(int core);
 std::int64_t monotonic_ns();
 // User and system time of this process, in seconds.
 double cpu_seconds();
-// Name, CPU, cores, kernel and libfabric version of this host.
+// Name, CPU, cores, kernel, TCP congestion control and libfabric version of this host.
 Json describe_host();
 
 }  // namespace kvrail::perf

@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 100;
+constexpr std::uint32_t kNeverNapUs = 1'000'000;
 
 MessengerOptions messenger_options(const Settings& settings, const LocalSettings& local,
                                    Role role) {
@@ -29,6 +30,8 @@ MessengerOptions messenger_options(const Settings& settings, const LocalSettings
     options.listen = is_v6 ? "[" + local.bind_address + "]:0" : local.bind_address + ":0";
     // What crosses is a pattern.
     options.listen_beyond_loopback = true;
+    if (settings.watcher == "worker") options.watcher = WatcherPlace::kWorker;
+    if (local.watcher_core >= 0) options.watcher_spin_us = kNeverNapUs;
   }
   return options;
 }
@@ -65,6 +68,7 @@ void KvTransport::close() {
   counter_.reset();
   messenger_.reset();
   events_.reset();
+  waiting_.clear();
   kv_ = nullptr;
 }
 
@@ -88,8 +92,12 @@ void KvTransport::open(const PagePlan&, const KvPlan* kv, const PatternMemory& m
   events_ = std::make_unique<EventQueue>();
   messenger_ = std::make_unique<KvMessenger>(messenger_options(settings_, local_, role_));
   if (role_ == Role::kSource) {
+    // start() starts the watcher's thread, which stays where it began.
+    if (local_.watcher_core >= 0) pin_to(local_.watcher_core);
     messenger_->start(register_ranks(kv->prefill, memory), events_->prefill(), nullptr);
     counter_ = messenger_->make_layer_counter();
+    const int pass_core = local_.pass_core >= 0 ? local_.pass_core : local_.core;
+    if (pass_core >= 0) pin_to(pass_core);
     channel.send({{"messenger", messenger_->listen_address()}});
     peer_ = take<PeerAttachedEvent>().peer;
   } else {
@@ -104,7 +112,15 @@ Wanted KvTransport::take() {
   while (true) {
     while (auto event = events_->poll()) {
       if (const Status* fault = fault_of(*event)) throw Error(fault->code(), fault->text());
-      if (auto* wanted = std::get_if<Wanted>(&*event)) return std::move(*wanted);
+      waiting_.push_back(std::move(*event));
+    }
+    // The next request may come before the end of the one before it.
+    for (auto event = waiting_.begin(); event != waiting_.end(); ++event) {
+      auto* wanted = std::get_if<Wanted>(&*event);
+      if (wanted == nullptr) continue;
+      Wanted found = std::move(*wanted);
+      waiting_.erase(event);
+      return found;
     }
     if (Clock::now() > deadline) throw Error(ErrorCode::kDeadline, "a request did not end");
     pollfd entry{events_->descriptor(), POLLIN, 0};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -47,6 +48,7 @@ class KvTransport final : public Transport {
   std::uint64_t requests_ = 0;
   std::shared_ptr<LayerCounter> counter_;
   std::unique_ptr<EventQueue> events_;  // before the messenger, which it outlives
+  std::deque<Event> waiting_;           // read from it, and not asked for yet
   std::unique_ptr<KvMessenger> messenger_;
 };
 

@@ -11,9 +11,10 @@ namespace kvrail::perf {
 namespace {
 
 void add_host(std::string& text, const char* role, const Json& host) {
-  text += fmt::format("{}: {}, {}, {} cores, {}, libfabric {}\n", role,
+  text += fmt::format("{}: {}, {}, {} cores, {}, TCP {}, libfabric {}\n", role,
                       host.at("host").get<std::string>(), host.at("cpu").get<std::string>(),
                       host.at("cores").get<unsigned>(), host.at("kernel").get<std::string>(),
+                      host.at("congestion_control").get<std::string>(),
                       host.at("libfabric").get<std::string>());
 }
 

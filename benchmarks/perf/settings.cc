@@ -83,6 +83,7 @@ void Settings::check() const {
   require(page_tokens >= 1 && page_tokens <= 65536, "page-tokens", "1 to 65,536");
   require(tp_prefill >= 1 && tp_prefill <= 1024, "tp-prefill", "1 to 1,024");
   require(tp_decode >= 1 && tp_decode <= 1024, "tp-decode", "1 to 1,024");
+  require(watcher == "thread" || watcher == "worker", "watcher", "thread or worker");
   require(model_config.size() <= (1U << 20), "model", "a file of up to 1 MiB");
   require(rounds >= 1 && rounds <= 10000, "rounds", "1 to 10,000");
   require(!baseline || rounds >= 5, "rounds", "at least 5 with --baseline, for the ratios");
@@ -111,6 +112,7 @@ Json to_json(const Settings& settings) {
           {"page_tokens", settings.page_tokens},
           {"tp_prefill", settings.tp_prefill},
           {"tp_decode", settings.tp_decode},
+          {"watcher", settings.watcher},
           {"rounds", settings.rounds},
           {"round_ms", settings.round_ms},
           {"messages", settings.messages},
@@ -141,6 +143,7 @@ Settings settings_from_json(const Json& json) {
     json.at("page_tokens").get_to(settings.page_tokens);
     json.at("tp_prefill").get_to(settings.tp_prefill);
     json.at("tp_decode").get_to(settings.tp_decode);
+    json.at("watcher").get_to(settings.watcher);
     json.at("rounds").get_to(settings.rounds);
     json.at("round_ms").get_to(settings.round_ms);
     json.at("messages").get_to(settings.messages);

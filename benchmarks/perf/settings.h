@@ -48,6 +48,7 @@ struct Settings {
   std::uint32_t page_tokens = 64;
   std::uint32_t tp_prefill = 1;
   std::uint32_t tp_decode = 1;
+  std::string watcher = "thread";  // of the source's layer counters: thread or worker
   std::uint32_t rounds = 5;
   std::uint32_t round_ms = 200;   // least time of a round
   std::uint32_t messages = 2000;  // of a round of the test "message"
@@ -65,7 +66,10 @@ Settings settings_from_json(const Json& json);
 // What only one process needs to know.
 struct LocalSettings {
   std::string bind_address = "127.0.0.1";
-  int core = -1;  // that this process runs on; -1: any
+  int core = -1;       // that this process runs on; -1: any
+  int pass_core = -1;  // that layers are signalled from; -1: the same
+  int watcher_core =
+      -1;  // free for the watcher's thread, which spins there; -1: the same, where it naps
 };
 
 }  // namespace kvrail::perf

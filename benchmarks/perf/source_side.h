@@ -11,7 +11,7 @@
 namespace kvrail::perf {
 
 // Of the words between the two sides.
-inline constexpr int kWordsVersion = 2;
+inline constexpr int kWordsVersion = 3;
 
 // The process that writes and measures: leads a target through all tests of the settings.
 class SourceSide {

@@ -23,6 +23,20 @@ namespace kvrail {
 
 class KvMessengerCore;
 
+// Who looks at the layer counters while a step is pending.
+enum class WatcherPlace {
+  // A thread beside the workers, which naps while a pass is slow. A signal waits for the end of a
+  // nap, and what it leads to for a worker to take it up: some 10 us until the first post.
+  kOwnThread,
+  // The worker of device group 0, in each turn of its loop; it posts in the same turn, which is a
+  // few us after the signal. It spins from begin_step to the step's last signal, for which it needs
+  // a core (DeviceGroupOptions::cores): a pass that is launched from the same core is slowed down.
+  // It makes the lists of every request of the step, some us each, before it posts any of them:
+  // with many small requests a step, the thread is the better choice. Lists for other device groups
+  // go to their workers, which may sleep, as they do from the thread.
+  kWorker,
+};
+
 // How a messenger is opened. Threads: plain data.
 struct MessengerOptions {
   TransferEngineOptions fabric;
@@ -64,8 +78,9 @@ struct MessengerOptions {
   std::uint32_t connect_timeout_ms = 10000;  // connect() tries again until then
   std::uint32_t max_message_bytes = 16u << 20;
 
-  // How long the layer watcher spins without a change, while a step is pending, before it naps for
-  // watcher_nap_us between looks. Raise it where a core is free for the watcher.
+  WatcherPlace watcher = WatcherPlace::kOwnThread;
+  // Of kOwnThread: how long the layer watcher spins without a change, while a step is pending,
+  // before it naps for watcher_nap_us between looks. Raise it where a core is free for the watcher.
   std::uint32_t watcher_spin_us = 100;
   std::uint32_t watcher_nap_us = 20;
 };

@@ -33,6 +33,10 @@ struct CounterReport {
 // the device group's worker and must not block.
 using CounterCallback = std::function<void(const Status& status, const CounterReport& report)>;
 
+// Made by a worker in each turn of its loop; must not block. True: it waits for something that
+// wakes nobody, and the worker goes on turning; false: the worker may sleep.
+using TurnCall = std::function<bool()>;
+
 // Called once, on a worker, when the peer's links are closed: nothing of that peer lands after it.
 using ClosedCallback = std::function<void()>;
 
@@ -142,6 +146,16 @@ class TransferEngine {
 
   // The peer rang: its links are polled for a while even if nothing is expected from it.
   void wake_peer(PeerId peer);
+
+  // Has a device group's worker make `call` in each turn of its loop, and post what that submits to
+  // this group in the same turn: for what is looked at all the time and must be sent at once. While
+  // it returns true the worker spins, and offers its core to others now and then. One per group: a
+  // later one takes its place, an empty one ends it. Does not wait: the worker may make the call
+  // until the engine is destroyed, and what `call` refers to must outlive that. Both throw Error
+  // (kInvalidArgument) for a group that does not exist.
+  void set_turn_call(DeviceGroupId group, TurnCall call);
+  // Has a worker that sleeps make its turn call.
+  void wake_worker(DeviceGroupId group);
 
   FabricStats stats() const;
 

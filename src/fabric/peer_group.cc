@@ -161,23 +161,23 @@ void PeerGroup::run_callback(CounterId counter, CounterTable::Arrival outcome) {
   life_->report_error(status);
 }
 
-bool PeerGroup::progress(std::int64_t now_ns) {
+bool PeerGroup::progress(TurnClock& clock) {
   // shm that meets a connection of a peer whose memory has no name any more crashes: what arrives
   // is looked at only once all memories of the peer are mapped.
   if (closed_ || !connected_) return false;
-  loop_ns_ = now_ns;
-  bool any = post_lanes(now_ns);
+  clock_ = &clock;
+  bool any = post_lanes();
   for (const auto& link : links_) any |= link->poll(*this);
   if (credit_.has_due_grants()) {
     for (const auto& failure : credit_.send(links_by_rail_, tallies_)) {
       fail_rail(*failure.link, failure.source, failure.status);
     }
   }
-  if (!any && (writes_outstanding_ > 0 || blocked_)) ring_if_quiet(now_ns, kRingAgainNs);
+  if (!any && (writes_outstanding_ > 0 || blocked_)) ring_if_quiet(kRingAgainNs);
   return any;
 }
 
-bool PeerGroup::post_lanes(std::int64_t now_ns) {
+bool PeerGroup::post_lanes() {
   blocked_ = false;
   bool any = false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
@@ -185,12 +185,12 @@ bool PeerGroup::post_lanes(std::int64_t now_ns) {
     if (!lane.has_work()) continue;
     const bool paused = writes_outstanding_ == 0;
     const std::uint64_t before = tallies_.immediates_posted.get();
-    const Lane::Outcome outcome = lane.post(kQuantum, now_ns);
+    const Lane::Outcome outcome = lane.post(kQuantum, clock_->now_ns());
     const auto posted = static_cast<std::uint32_t>(tallies_.immediates_posted.get() - before);
     writes_outstanding_ += posted;
     if (posted > 0) {
-      if (paused) ring_if_quiet(now_ns, kPauseNs);
-      last_activity_ns_ = now_ns;
+      if (paused) ring_if_quiet(kPauseNs);
+      last_activity_ns_ = clock_->now_ns();
     }
     if (settle_head(lane, outcome) || posted > 0) {
       any = true;
@@ -218,7 +218,8 @@ bool PeerGroup::settle_head(Lane& lane, Lane::Outcome outcome) {
 }
 
 // The peer may sleep when nothing came from us for a while, and again when nothing moves.
-void PeerGroup::ring_if_quiet(std::int64_t now_ns, std::int64_t quiet_ns) {
+void PeerGroup::ring_if_quiet(std::int64_t quiet_ns) {
+  const std::int64_t now_ns = clock_->now_ns();
   if (now_ns - std::max(last_activity_ns_, last_ring_ns_) < quiet_ns) return;
   last_ring_ns_ = now_ns;
   life_->ring();
@@ -234,7 +235,7 @@ void PeerGroup::on_immediate(Link& link, std::uint32_t immediate) {
   }
   tallies_.immediates_received.add(1);
   credit_.consume(link.index().value(), inbound_format_.tag(immediate));
-  const CounterTable::Arrival outcome = counters_.add(counter, units, loop_ns_);
+  const CounterTable::Arrival outcome = counters_.add(counter, units, clock_->now_ns());
   if (outcome == CounterTable::Arrival::kStray) {
     if (tallies_.stray_units.get() == 0) {
       logger_->warning("{} wrote {} units on counter {}, which is free: dropped", life_->name(),
@@ -252,8 +253,8 @@ void PeerGroup::on_write_done(WriteSlot& slot, const Status& status) {
   Lane::complete(slot);
   --submission.outstanding;
   --writes_outstanding_;
-  last_activity_ns_ = loop_ns_;
-  submission.report.last_completion_ns = loop_ns_;
+  last_activity_ns_ = clock_->now_ns();
+  submission.report.last_completion_ns = last_activity_ns_;
   if (status.ok()) {
     tallies_.writes_completed.add(1);
   } else {
@@ -296,12 +297,12 @@ void PeerGroup::finish(Submission& submission) {
     finished.front().done(finished.front().status, finished.front().report);
 }
 
-bool PeerGroup::wants_polling(std::int64_t now_ns) const {
+bool PeerGroup::wants_polling(TurnClock& clock) const {
   if (closed_) return false;
   return writes_outstanding_ > 0 || counters_.taken() > 0 || credit_.has_due_grants() ||
-         now_ns < awake_until_ns_ ||
          std::any_of(lanes_.begin(), lanes_.end(),
-                     [](const auto& lane) { return lane->has_work(); });
+                     [](const auto& lane) { return lane->has_work(); }) ||
+         clock.now_ns() < awake_until_ns_;
 }
 
 void PeerGroup::fail_queued() {
@@ -361,11 +362,13 @@ void PeerGroup::settle_connections() {
 
 template <class Condition>
 void PeerGroup::poll_while(Condition condition) {
-  const std::int64_t deadline = now_ns() + kDrainNs;
-  while (condition() && now_ns() < deadline) {
-    loop_ns_ = now_ns();
+  TurnClock clock;
+  TurnClock* const outer = std::exchange(clock_, &clock);
+  const std::int64_t deadline = clock.now_ns() + kDrainNs;
+  for (; condition() && clock.now_ns() < deadline; clock.next_turn()) {
     for (const auto& link : links_) link->poll(*this);
   }
+  clock_ = outer;
 }
 
 void PeerGroup::source_is_free() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/logger.h"
+#include "base/turn_clock.h"
 #include "fabric/channel.h"
 #include "fabric/counter_table.h"
 #include "fabric/inbound_credit.h"
@@ -66,6 +67,8 @@ class PeerGroup {
   SubmissionQueue& queue() { return queue_; }
   const LinkCounters& tallies() const { return tallies_; }
 
+  // Whether what is enqueued now waits for its turn; else it fails at once.
+  bool is_open() const { return connected_ && !closed_; }
   void enqueue(Submission&& submission);
   void expect(CounterId counter, std::uint64_t units, const CounterCallback& reached);
   void release(CounterId counter) { counters_.release(counter); }
@@ -73,9 +76,9 @@ class PeerGroup {
   void wake();
 
   // Posts, polls and grants once. True if anything happened.
-  bool progress(std::int64_t now_ns);
+  bool progress(TurnClock& clock);
   // Whether there is anything to wait for.
-  bool wants_polling(std::int64_t now_ns) const;
+  bool wants_polling(TurnClock& clock) const;
   // The worker's mark for those that get progress; returns the former.
   bool set_active(bool active) { return std::exchange(active_, active); }
   // Nothing could be posted: no descriptor tells when there is room.
@@ -108,9 +111,9 @@ class PeerGroup {
   static constexpr std::uint32_t kQuantum = 16;
 
   void plan_lanes(const NodeLinks& peer);
-  bool post_lanes(std::int64_t now_ns);
+  bool post_lanes();
   bool settle_head(Lane& lane, Lane::Outcome outcome);
-  void ring_if_quiet(std::int64_t now_ns, std::int64_t quiet_ns);
+  void ring_if_quiet(std::int64_t quiet_ns);
   std::uint64_t total_credit() const;
   void run_callback(CounterId counter, CounterTable::Arrival outcome);
   void fail_rail(Link& link, std::optional<RailId> remote, const Status& status);
@@ -147,7 +150,7 @@ class PeerGroup {
   bool blocked_ = false;
   bool active_ = false;
   std::uint32_t writes_outstanding_ = 0;
-  std::int64_t loop_ns_ = 0;  // when the current progress() began
+  TurnClock* clock_ = nullptr;  // of the current progress()
   std::int64_t awake_until_ns_ = 0;
   std::int64_t last_activity_ns_ = 0;  // of our own writes: posted or completed
   std::int64_t last_ring_ns_ = 0;

@@ -80,6 +80,12 @@ void TransferEngine::release_counter(PeerId peer, DeviceGroupId group, CounterId
 
 void TransferEngine::wake_peer(PeerId peer) { core_->wake_peer(peer); }
 
+void TransferEngine::set_turn_call(DeviceGroupId group, TurnCall call) {
+  core_->set_turn_call(group, std::move(call));
+}
+
+void TransferEngine::wake_worker(DeviceGroupId group) { core_->wake_worker(group); }
+
 FabricStats TransferEngine::stats() const { return core_->stats(); }
 
 }  // namespace kvrail

@@ -159,14 +159,19 @@ std::string TransferEngineCore::describe(const PeerRecord& record) const {
   return text;
 }
 
-std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId group,
-                                                                  std::byte* data,
-                                                                  std::uint64_t size_bytes) {
+Worker& TransferEngineCore::get_worker(DeviceGroupId group) const {
   if (group.value() >= workers_.size()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("device group {} does not exist: there are {}", group.value(),
                             workers_.size()));
   }
+  return *workers_[group.value()];
+}
+
+std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId group,
+                                                                  std::byte* data,
+                                                                  std::uint64_t size_bytes) {
+  Worker& worker = get_worker(group);
   if (data == nullptr || size_bytes == 0 ||
       reinterpret_cast<std::uintptr_t>(data) > ~std::uintptr_t{0} - size_bytes) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -180,7 +185,6 @@ std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId 
   region->size_bytes = size_bytes;
   region->descriptor.group = group;
   region->descriptor.size_bytes = size_bytes;
-  Worker& worker = *workers_[group.value()];
   worker.run([&] {
     try {
       for (std::size_t i = 0; i < providers_.size(); ++i) {
@@ -218,14 +222,14 @@ std::shared_ptr<RegionRecord> TransferEngineCore::find_region(RegionId region) c
 
 Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_full,
                                   WriteCallback done) {
-  auto submission = std::make_shared<Submission>();
+  Submission submission;
   const PeerPtr record = peers_.find(peer);
   if (!record) {
     return {ErrorCode::kNotFound, fmt::format("peer {} does not exist or is closed", peer.value())};
   }
-  submission->source = find_region(list.source);
-  submission->target = peers_.find_region(*record, list.target);
-  if (!submission->source || !submission->target) {
+  submission.source = find_region(list.source);
+  submission.target = peers_.find_region(*record, list.target);
+  if (!submission.source || !submission.target) {
     return {ErrorCode::kNotFound,
             fmt::format("region {} is not registered, or region {} was not imported from {}, or "
                         "that peer is closing",
@@ -237,10 +241,10 @@ Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_fu
                         (1u << kCounterBits) - 1)};
   }
   Status checked =
-      check_runs(list.runs, submission->source->size_bytes, submission->target->size_bytes);
+      check_runs(list.runs, submission.source->size_bytes, submission.target->size_bytes);
   if (!checked.ok()) return checked;
 
-  const DeviceGroupId group = submission->source->group;
+  const DeviceGroupId group = submission.source->group;
   const std::shared_ptr<PeerGroup>& peer_group = record->groups[group.value()];
   Worker& worker = *workers_[group.value()];
   // A worker that waited for room would wait for itself.
@@ -253,12 +257,19 @@ Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_fu
                         fmt::format("{} submissions to {} are waiting already",
                                     options_.submission_queue_length, record->life->name()));
   }
-  submission->place = std::move(*place);
-  submission->list = std::move(list);
-  submission->done = std::move(done);
+  submission.place = std::move(*place);
+  submission.list = std::move(list);
+  submission.done = std::move(done);
   submissions_.fetch_add(1, std::memory_order_relaxed);
-  worker.post([&worker, peer_group, submission] {
-    peer_group->enqueue(std::move(*submission));
+  // A callback's own: without a command, and never `done` before this returns.
+  if (worker.is_current() && peer_group->is_open()) {
+    peer_group->enqueue(std::move(submission));
+    worker.activate(peer_group);
+    return {};
+  }
+  auto sent = std::make_shared<Submission>(std::move(submission));
+  worker.post([&worker, peer_group, sent = std::move(sent)] {
+    peer_group->enqueue(std::move(*sent));
     worker.activate(peer_group);
   });
   return {};
@@ -301,6 +312,15 @@ void TransferEngineCore::wake_peer(PeerId peer) {
       worker.activate(peer_group);
     });
   }
+}
+
+void TransferEngineCore::set_turn_call(DeviceGroupId group, TurnCall call) {
+  get_worker(group).set_turn_call(std::move(call));
+}
+
+// Any command wakes it, and its turn call is made after each.
+void TransferEngineCore::wake_worker(DeviceGroupId group) {
+  get_worker(group).post([] {});
 }
 
 FabricStats TransferEngineCore::stats() const {

@@ -62,6 +62,8 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
   void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
   void wake_peer(PeerId peer);
+  void set_turn_call(DeviceGroupId group, TurnCall call);
+  void wake_worker(DeviceGroupId group);
   FabricStats stats() const;
 
  private:
@@ -99,6 +101,8 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   std::vector<Bytes> shm_endpoints(const PeerRecord& record, const NodeLinks& links) const;
   void add_peer(const PeerPtr& record);
 
+  // Throws Error (kInvalidArgument).
+  Worker& get_worker(DeviceGroupId group) const;
   // Throws Error (kNotFound).
   PeerPtr get_peer(PeerId peer) const;
   std::shared_ptr<RegionRecord> find_region(RegionId region) const;

@@ -25,8 +25,10 @@ constexpr std::int64_t kNapsPerWait = 16;
 // Dozing on descriptors is cut short, in case a provider does not signal: by more when nothing of
 // ours is under way.
 constexpr std::int64_t kDozeNs = 2'000'000;
-// Without progress for this long the core is offered to others between polls.
-constexpr std::int64_t kYieldNs = 20'000;
+// Turns without progress, some us, before the clock is read and the core offered to others in each:
+// both take as long as the rest of such a turn. A worker that must go on turning offers it as
+// often.
+constexpr std::uint64_t kBriskTurns = 32;
 constexpr std::int64_t kParkedCheckNs = 20'000'000;
 
 }  // namespace
@@ -57,6 +59,7 @@ Worker::~Worker() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  has_commands_.store(true, std::memory_order_release);
   wake_.signal();
   thread_.join();
 }
@@ -121,6 +124,10 @@ void Worker::run(const std::function<void()>& command) {
   if (fault) std::rethrow_exception(fault);
 }
 
+void Worker::set_turn_call(std::function<bool()> call) {
+  post([this, call = std::move(call)]() mutable { turn_call_ = std::move(call); });
+}
+
 void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {
   thread_checker_.check();
   if (!peer->set_active(true)) active_.push_back(peer);
@@ -138,20 +145,21 @@ bool Worker::run_commands() {
     const std::lock_guard lock(mutex_);
     has_commands_.store(false, std::memory_order_relaxed);
     running_.swap(commands_);
+    ends_ = stopping_;
   }
   for (std::function<void()>& command : running_) command();
   running_.clear();
   return true;
 }
 
-bool Worker::progress_peers(std::int64_t now_ns) {
+bool Worker::progress_peers() {
   bool any = false;
   // Those with nothing to wait for leave at once: others may keep the worker busy for long.
   for (std::size_t i = 0; i < active_.size();) {
     PeerGroup& peer = *active_[i];
-    const bool moved = peer.progress(now_ns);
+    const bool moved = peer.progress(clock_);
     any |= moved;
-    if (moved || peer.wants_polling(now_ns)) {
+    if (moved || peer.wants_polling(clock_)) {
       ++i;
     } else {
       peer.set_active(false);
@@ -175,23 +183,31 @@ void Worker::tend_parked() {
 }
 
 void Worker::loop() {
-  std::int64_t last_progress_ns = now_ns();
+  const std::uint64_t brisk_turns = spin_ns_ > 0 ? kBriskTurns : 1;
+  std::uint64_t turns_kept = 0;
+  std::uint64_t idle_turns = 0;
+  std::int64_t idle_since_ns = 0;
   for (;;) {
+    clock_.next_turn();
+    const bool keep_turning = turn_call_ && turn_call_();
     const bool commands = run_commands();
-    const std::int64_t now = now_ns();
-    const bool moved = progress_peers(now);
-    if (commands || moved) {
-      last_progress_ns = now;
+    if (progress_peers() || commands) {
+      idle_turns = 0;
       continue;
     }
     if (!parked_.empty()) tend_parked();
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_ && commands_.empty()) return;
+    if (ends_ && !has_commands_.load(std::memory_order_acquire)) return;
+    if (keep_turning) {
+      idle_turns = 0;
+      if (++turns_kept % kBriskTurns == 0) ::sched_yield();
+    } else if (++idle_turns < brisk_turns) {
+      cpu_relax();
+    } else {
+      if (idle_turns == brisk_turns) idle_since_ns = clock_.now_ns();
+      // A rail that has something to do is on its way to a completion: a large write takes longer
+      // than the time to spin.
+      if (rest(clock_.now_ns() - idle_since_ns)) idle_turns = 0;
     }
-    // A rail that has something to do is on its way to a completion: a large write takes longer
-    // than the time to spin.
-    if (rest(now - last_progress_ns)) last_progress_ns = now_ns();
   }
 }
 
@@ -201,11 +217,7 @@ bool Worker::rest(std::int64_t idle_ns) {
     return sleep(parked_.empty() ? -1 : kParkedCheckNs);
   }
   if (idle_ns >= spin_ns_) return doze(idle_ns);
-  if (idle_ns > kYieldNs) {
-    ::sched_yield();
-  } else {
-    cpu_relax();
-  }
+  ::sched_yield();
   return false;
 }
 

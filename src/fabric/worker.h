@@ -13,6 +13,7 @@
 #include "base/event_fd.h"
 #include "base/logger.h"
 #include "base/thread_checker.h"
+#include "base/turn_clock.h"
 #include "fabric/peer_group.h"
 #include "fabric/rail.h"
 
@@ -23,7 +24,8 @@ namespace kvrail {
 //
 // It polls while writes are outstanding or units expected; without progress for spin_us it dozes,
 // on the providers' descriptors where they have them and in naps where they do not; with nothing
-// outstanding or expected it sleeps until a command comes.
+// outstanding or expected it sleeps until a command comes. While a turn call asks for it, it does
+// neither.
 class Worker {
  public:
   struct Settings {
@@ -51,6 +53,13 @@ class Worker {
   // it runs at once.
   void run(const std::function<void()>& command);
 
+  // Any thread. From now on `call` is made in each turn of the loop, and what it posts to this
+  // worker runs in the same turn, before the peers get progress. It must not block. Returns true
+  // while it waits for something that wakes nobody: the worker goes on turning then. A later call
+  // takes its place; an empty one ends it. Does not wait, so that `call` may still be made for a
+  // while.
+  void set_turn_call(std::function<bool()> call);
+
   bool is_current() const { return thread_checker_.is_current(); }
 
   // [provider][rail]; the vectors are constant, the rails the worker's own.
@@ -74,7 +83,7 @@ class Worker {
   void open_rails(const Settings& settings);
   void loop();
   bool run_commands();
-  bool progress_peers(std::int64_t now_ns);
+  bool progress_peers();
   void tend_parked();
   // These return whether a rail has something to do.
   bool rest(std::int64_t idle_ns);
@@ -102,6 +111,9 @@ class Worker {
   std::vector<std::shared_ptr<PeerGroup>> active_;
   std::vector<Parked> parked_;
   std::vector<std::function<void()>> running_;
+  std::function<bool()> turn_call_;
+  TurnClock clock_;
+  bool ends_ = false;                // stopping_, when commands were taken last
   std::vector<pollfd> descriptors_;  // the first is wake_, the others the rails'
 
   std::thread thread_;

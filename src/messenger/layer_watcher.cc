@@ -21,6 +21,12 @@ void LayerWatcher::start() {
   thread_ = std::thread([this] { run(); });
 }
 
+void LayerWatcher::start_in_loop(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_loop_ = std::move(wake);
+  loop_may_sleep_ = true;
+}
+
 void LayerWatcher::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -56,6 +62,7 @@ StepId LayerWatcher::announce(const LayerCounter& counter, std::shared_ptr<const
                             LayerCounter::kMaxSignals - 1));
   }
   StepId step;
+  bool wake_loop = false;
   for (bool looked = false;; looked = true) {
     {
       const std::lock_guard lock(mutex_);
@@ -63,6 +70,7 @@ StepId LayerWatcher::announce(const LayerCounter& counter, std::shared_ptr<const
       if (watched.has_room()) {
         step = watched.announce(std::move(map), std::move(listener));
         revision_.fetch_add(1, std::memory_order_relaxed);
+        wake_loop = std::exchange(loop_may_sleep_, false);
         break;
       }
       if (looked) {
@@ -75,6 +83,7 @@ StepId LayerWatcher::announce(const LayerCounter& counter, std::shared_ptr<const
     poll_once();
   }
   wake_.notify_one();
+  if (wake_loop) wake_loop_();
   return step;
 }
 
@@ -100,6 +109,10 @@ void LayerWatcher::fail(const LayerCounter& counter, StepId step, const Status& 
 
 bool LayerWatcher::poll_once() {
   const std::lock_guard look_lock(look_mutex_);
+  return look();
+}
+
+bool LayerWatcher::look() {
   bool any = false;
   {
     const std::lock_guard lock(mutex_);
@@ -114,6 +127,23 @@ bool LayerWatcher::poll_once() {
   return any;
 }
 
+bool LayerWatcher::turn() {
+  if (view_is_old()) {
+    const std::lock_guard lock(mutex_);
+    renew_view();
+    loop_may_sleep_ = !view_.waits;
+  }
+  if (!view_.waits) return false;
+  if (!has_news()) return true;
+  // Another that looks at this moment hands on what is new.
+  const std::unique_lock look_lock(look_mutex_, std::try_to_lock);
+  if (!look_lock) return true;
+  look();
+  // Renewed in the next turn: what was submitted just now comes first.
+  view_.revision = kNoRevision;
+  return true;
+}
+
 std::uint64_t LayerWatcher::steps_failed() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t failed = failed_in_dropped_counters_;
@@ -125,52 +155,52 @@ void LayerWatcher::run() {
   name_this_thread("kvrail-watch");
   // Naps are as long as they say: by default the kernel may add 50 us.
   ::prctl(PR_SET_TIMERSLACK, 1'000UL);
-  std::vector<std::shared_ptr<WatchedCounter>> watched;
   std::int64_t last_news_ns = now_ns();
   for (;;) {
-    std::uint64_t revision = 0;
     {
       std::unique_lock lock(mutex_);
-      if (!stopping_ && !waits()) {
-        watched.clear();
+      renew_view();
+      if (!stopping_ && !view_.waits) {
         wake_.wait(lock, [this] { return stopping_ || waits(); });
         last_news_ns = now_ns();
+        renew_view();
       }
       if (stopping_) return;
-      revision = revision_.load(std::memory_order_relaxed);
-      watched = watched_;
     }
+    wait_for_news(last_news_ns);
     if (poll_once()) last_news_ns = now_ns();
-    wait_for_news(watched, revision, last_news_ns);
   }
 }
 
-void LayerWatcher::wait_for_news(const std::vector<std::shared_ptr<WatchedCounter>>& watched,
-                                 std::uint64_t revision, std::int64_t last_news_ns) {
+void LayerWatcher::wait_for_news(std::int64_t last_news_ns) {
   constexpr int kLooksPerYield = 32;
-  seen_.clear();
-  {
-    const std::lock_guard lock(mutex_);
-    if (!waits()) return;
-    for (const auto& each : watched) seen_.push_back(each->seen());
-  }
-  const auto news = [&] {
-    if (revision_.load(std::memory_order_relaxed) != revision) return true;
-    for (std::size_t i = 0; i < watched.size(); ++i) {
-      if (watched[i]->counter()->read() != seen_[i]) return true;
-    }
-    return false;
-  };
   const std::int64_t spin_until_ns = last_news_ns + std::int64_t{options_.spin_us} * 1000;
   do {
     for (int look = 0; look < kLooksPerYield; ++look) {
-      if (news()) return;
+      if (view_is_old() || has_news()) return;
       cpu_relax();
     }
     // The pass may run on this core.
     std::this_thread::yield();
   } while (now_ns() < spin_until_ns);
   std::this_thread::sleep_for(std::chrono::microseconds(options_.nap_us));
+}
+
+bool LayerWatcher::has_news() const {
+  for (std::size_t i = 0; i < view_.watched.size(); ++i) {
+    if (view_.watched[i]->counter()->read() != view_.seen[i]) return true;
+  }
+  return false;
+}
+
+void LayerWatcher::renew_view() {
+  view_.revision = revision_.load(std::memory_order_relaxed);
+  view_.waits = !stopping_ && waits();
+  view_.watched.clear();
+  view_.seen.clear();
+  if (!view_.waits) return;
+  view_.watched = watched_;
+  for (const auto& each : watched_) view_.seen.push_back(each->seen());
 }
 
 WatchedCounter& LayerWatcher::find(const LayerCounter& counter) const {

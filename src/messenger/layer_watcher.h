@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,7 +28,8 @@ namespace kvrail {
 //     two looks are handed on one by one, in order.
 //  3. Signals that belong to no announced step are counted and logged once per kind, never guessed
 //     at.
-//  4. The thread sleeps while every announced step has had all its signals.
+//  4. The thread sleeps while every announced step has had all its signals, and turn() lets its
+//  caller sleep.
 //
 // Threads: any, for every call. Listeners are called without the watcher's own lock, so that
 // announce() does not wait for a hand-over.
@@ -39,14 +41,21 @@ class LayerWatcher {
   };
 
   LayerWatcher(Options options, const Logger& log);
-  // Stops the thread; no listener is called afterwards.
+  // stop().
   ~LayerWatcher();
   LayerWatcher(const LayerWatcher&) = delete;
   LayerWatcher& operator=(const LayerWatcher&) = delete;
 
-  // Starts the thread. Without it, poll_once() is the only thing that looks.
+  // Without one of these, poll_once() is the only thing that looks. Starts a thread of its own:
   void start();
-  // Idempotent; must not be called from a listener.
+  // Is looked from by the loop of another thread, which calls turn() and sleeps only after that
+  // has returned false. `wake`, which any thread may call, ends such a sleep.
+  void start_in_loop(std::function<void()> wake);
+  // That loop's thread only: looks, if there is anything new, and calls the listeners. True while a
+  // step is pending. Never waits for another look.
+  bool turn();
+  // Idempotent; must not be called from a listener. Waits for a look under way; no listener is
+  // called for news afterwards, and turn() returns false.
   void stop();
 
   std::shared_ptr<LayerCounter> make_counter();
@@ -71,11 +80,24 @@ class LayerWatcher {
   std::uint64_t steps_failed() const;
 
  private:
+  static constexpr std::uint64_t kNoRevision = ~std::uint64_t{0};
+  // What a loop compares the counters with, without the lock.
+  struct View {
+    std::uint64_t revision = kNoRevision;
+    bool waits = false;
+    std::vector<std::shared_ptr<WatchedCounter>> watched;  // if anything waits
+    std::vector<LayerCount> seen;                          // of those
+  };
+
   void run();
   // Looks without the lock until a word or an announcement is new, and at most for one nap.
-  void wait_for_news(const std::vector<std::shared_ptr<WatchedCounter>>& watched,
-                     std::uint64_t revision, std::int64_t last_news_ns);
+  void wait_for_news(std::int64_t last_news_ns);
+  bool view_is_old() const { return revision_.load(std::memory_order_relaxed) != view_.revision; }
+  bool has_news() const;
+  // Under look_mutex_.
+  bool look();
   // Under mutex_.
+  void renew_view();
   WatchedCounter& find(const LayerCounter& counter) const;
   bool waits() const;
   void count_stray(const WatchedCounter::News& news);
@@ -98,12 +120,15 @@ class LayerWatcher {
   bool logged_unknown_stray_ = false;
   std::uint64_t failed_in_dropped_counters_ = 0;
 
-  // Grows under mutex_ with every change there; the thread looks at it while it spins (relaxed:
-  // what has changed is read under mutex_).
+  std::function<void()> wake_loop_;  // of start_in_loop(); constant once a step can be announced
+  bool loop_may_sleep_ = false;      // turn() has returned false, or is about to
+
+  // Grows under mutex_ with every change there; who looks compares it while it spins (relaxed: what
+  // has changed is read under mutex_).
   std::atomic<std::uint64_t> revision_{0};
   std::atomic<std::uint64_t> stray_signals_{0};
 
-  std::vector<LayerCount> seen_;  // the thread's own
+  View view_;  // the thread's own, or that of the loop
   std::thread thread_;
 };
 

@@ -18,6 +18,9 @@
 namespace kvrail {
 namespace {
 
+// The first one, which every node has: it has the memory of the rank that speaks for the others.
+constexpr DeviceGroupId kWatchingGroup{0};
+
 std::string default_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -137,9 +140,16 @@ void KvMessengerCore::start(KvLayout layout, PrefillScheduler* prefill, DecodeSc
         *engine_, *loop_, identity_.layout, *decode_scheduler_, *hub_,
         DecodeSide::Limits{options_.max_message_bytes, options_.lost_after_ms}, last_request_id_);
   }
-  watcher_.start();
+  start_watcher();
   started_.store(true, std::memory_order_release);
   loop_->post([this] { hub_->start(identity_, *this); });
+}
+
+void KvMessengerCore::start_watcher() {
+  if (options_.watcher == WatcherPlace::kOwnThread) return watcher_.start();
+  watcher_.start_in_loop([this] { engine_->wake_worker(kWatchingGroup); });
+  // The watcher outlives the engine, which close() destroys.
+  engine_->set_turn_call(kWatchingGroup, [this] { return watcher_.turn(); });
 }
 
 std::string KvMessengerCore::describe() const {
@@ -151,6 +161,15 @@ std::string KvMessengerCore::describe() const {
   }
   text += options_.key ? "\ncontrol streams are authenticated and encrypted by a pre-shared key"
                        : "\ncontrol streams are in clear: there is no pre-shared key";
+  text += options_.watcher == WatcherPlace::kWorker
+              ? fmt::format(
+                    "\nlayer counters are watched by the worker of device group {}, which "
+                    "spins while a step is pending",
+                    kWatchingGroup.value())
+              : fmt::format(
+                    "\nlayer counters are watched by a thread of their own, which spins for "
+                    "{} us and then naps for {} us at a time while a step is pending",
+                    options_.watcher_spin_us, options_.watcher_nap_us);
   if (engine_) text += fmt::format("\n{}", engine_->describe());
   if (started_.load(std::memory_order_acquire)) {
     text += fmt::format("\n{}", to_text(identity_.layout));

@@ -27,9 +27,10 @@ namespace kvrail {
 // side, both to the engine, the steps to the watcher.
 //
 // Threads: the engine's calls by any. The control loop's thread is the messenger's: peers, requests
-// that are received, and every call of a scheduler are its own. The watcher's thread submits
-// finished layers; the engine's workers submit what had no room. Nothing of ours waits for a worker
-// but introductions, which the messenger's thread makes (milliseconds per peer).
+// that are received, and every call of a scheduler are its own. The watcher's thread, or a worker
+// in its place, submits finished layers; the engine's workers submit what had no room. Nothing of
+// ours waits for a worker but introductions, which the messenger's thread makes (milliseconds per
+// peer).
 class KvMessengerCore final : private PeerListener {
  public:
   explicit KvMessengerCore(MessengerOptions options);
@@ -64,6 +65,7 @@ class KvMessengerCore final : private PeerListener {
 
   void check_options() const;
   void listen();
+  void start_watcher();
   void check_usable() const;
   void close();
   // Runs `work` on the messenger's thread and waits for it.

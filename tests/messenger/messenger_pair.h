@@ -98,17 +98,29 @@ struct PairShape {
   std::uint32_t ranks = 1;
   std::uint16_t device_groups = 1;
   bool has_key = false;
+  WatcherPlace watcher = WatcherPlace::kOwnThread;
 
   void operator()(KvNodeOptions& options) const {
     options.cache.order = order;
     options.cache.tensor_parallel = ranks;
     options.device_groups = device_groups;
+    options.messenger.watcher = watcher;
     if (has_key) options.messenger.key = key_of(7);
   }
 };
 
 inline std::string shape_name(const ::testing::TestParamInfo<PairShape>& info) {
   return info.param.name;
+}
+
+// Layer counters are watched by the first worker.
+inline PairShape in_worker(const std::string& provider, std::uint16_t device_groups = 1) {
+  PairShape shape{provider + "_in_worker", provider};
+  if (device_groups > 1) shape.name = provider + "_two_ranks_in_worker";
+  shape.ranks = device_groups;
+  shape.device_groups = device_groups;
+  shape.watcher = WatcherPlace::kWorker;
+  return shape;
 }
 
 inline std::vector<PairShape> pair_shapes() {
@@ -118,7 +130,11 @@ inline std::vector<PairShape> pair_shapes() {
           {"tcp_two_ranks", "tcp", PageOrder::kHnd, 2, 2},
           {"shm_two_ranks", "shm", PageOrder::kNhd, 2, 2},
           {"tcp_key", "tcp", PageOrder::kHnd, 1, 1, true},
-          {"shm_key", "shm", PageOrder::kHnd, 1, 1, true}};
+          {"shm_key", "shm", PageOrder::kHnd, 1, 1, true},
+          in_worker("tcp"),
+          in_worker("shm"),
+          in_worker("tcp", 2),
+          in_worker("shm", 2)};
 }
 
 }  // namespace kvrail

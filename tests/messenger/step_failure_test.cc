@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class StepFailureTest : public ::testing::TestWithParam<std::string> {
+class StepFailureTest : public ::testing::TestWithParam<PairShape> {
  protected:
   RequestId bound_request(const std::string& name, const TestPrompt& source,
                           const TestPrompt& target) {
@@ -40,7 +40,7 @@ class StepFailureTest : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  MessengerPair pair_{GetParam()};
+  MessengerPair pair_{GetParam().provider, GetParam()};
   KvNode& prefill_ = pair_.prefill();
   KvNode& decode_ = pair_.decode();
   const TestPrompt source_ = MessengerPair::prompt(1, 30, {3, 9, 4, 21});
@@ -165,8 +165,10 @@ TEST_P(StepFailureTest, StraySignalsAreCounted) {
   EXPECT_LE(prefill_.messenger().stats().stray_signals, 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Providers, StepFailureTest, ::testing::Values("tcp", "shm"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Shapes, StepFailureTest,
+                         ::testing::Values(PairShape{"tcp", "tcp"}, PairShape{"shm", "shm"},
+                                           in_worker("tcp"), in_worker("shm")),
+                         shape_name);
 
 }  // namespace
 }  // namespace kvrail

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <semaphore>
 #include <thread>
 
 #include "base/clock.h"
 #include "messenger/layer_watcher.h"
 #include "messenger/recording_listener.h"
+#include "support/process_deadline.h"
 
 namespace kvrail {
 namespace {
@@ -38,17 +40,43 @@ bool told(const RecordingListener& listener, std::size_t count) {
   return true;
 }
 
-class WatcherThreadTest : public ::testing::Test {
+enum class Place { kThread, kLoop };
+
+class WatcherThreadTest : public ::testing::TestWithParam<Place> {
  protected:
+  ~WatcherThreadTest() override {
+    watcher_.stop();
+    ended_.store(true, std::memory_order_relaxed);
+    wakes_.release();
+    if (loop_.joinable()) loop_.join();
+  }
+
+  void start() {
+    if (GetParam() == Place::kThread) return watcher_.start();
+    watcher_.start_in_loop([this] { wakes_.release(); });
+    loop_ = std::thread([this] {
+      while (!ended_.load(std::memory_order_relaxed)) {
+        if (watcher_.turn()) {
+          std::this_thread::yield();
+        } else {
+          wakes_.acquire();
+        }
+      }
+    });
+  }
+
   Logger log_{"test", {}};
   LayerWatcher watcher_{{}, log_};
   std::shared_ptr<LayerCounter> counter_ = watcher_.make_counter();
   std::atomic<std::uint64_t> announced_{0};
   std::shared_ptr<RecordingListener> listener_ = std::make_shared<RecordingListener>();
+  std::counting_semaphore<> wakes_{0};
+  std::atomic<bool> ended_{false};
+  std::thread loop_;
 };
 
-TEST_F(WatcherThreadTest, SeesEverySignalOfManySteps) {
-  watcher_.start();
+TEST_P(WatcherThreadTest, SeesEverySignalOfManySteps) {
+  start();
   constexpr std::uint32_t kLayers = 8;
   constexpr std::uint32_t kSteps = 500;
   const auto map = layers(kLayers);
@@ -70,8 +98,8 @@ TEST_F(WatcherThreadTest, SeesEverySignalOfManySteps) {
   EXPECT_EQ(watcher_.steps_failed(), 0u);
 }
 
-TEST_F(WatcherThreadTest, StepsMayBeInFlightWhileOthersAreAnnounced) {
-  watcher_.start();
+TEST_P(WatcherThreadTest, StepsMayBeInFlightWhileOthersAreAnnounced) {
+  start();
   const auto map = layers(4);
   std::thread pass([&] {
     for (std::uint64_t step = 1; step <= 200; ++step) {
@@ -95,8 +123,8 @@ TEST_F(WatcherThreadTest, StepsMayBeInFlightWhileOthersAreAnnounced) {
   EXPECT_EQ(watcher_.steps_failed(), 0u);
 }
 
-TEST_F(WatcherThreadTest, UsesNoCpuWhileNoSignalIsDue) {
-  watcher_.start();
+TEST_P(WatcherThreadTest, UsesNoCpuWhileNoSignalIsDue) {
+  start();
   const StepId step = watcher_.announce(*counter_, layers(2), listener_);
   counter_->start(step);
   counter_->signal();
@@ -116,8 +144,8 @@ TEST_F(WatcherThreadTest, UsesNoCpuWhileNoSignalIsDue) {
   EXPECT_TRUE(told(*listener_, 4));
 }
 
-TEST_F(WatcherThreadTest, AFailedOrDiscardedStepKeepsNobodyAwake) {
-  watcher_.start();
+TEST_P(WatcherThreadTest, AFailedOrDiscardedStepKeepsNobodyAwake) {
+  start();
   const StepId failed = watcher_.announce(*counter_, layers(2), listener_);
   const StepId discarded = watcher_.announce(*counter_, layers(2), listener_);
   counter_->start(failed);
@@ -129,13 +157,22 @@ TEST_F(WatcherThreadTest, AFailedOrDiscardedStepKeepsNobodyAwake) {
   EXPECT_LT(process_cpu_ns() - before, 20'000'000);
 }
 
-TEST_F(WatcherThreadTest, StopsWhileAStepIsPending) {
-  watcher_.start();
-  watcher_.announce(*counter_, layers(2), listener_);
+TEST_P(WatcherThreadTest, StopsWhileAStepIsPending) {
+  start();
+  const StepId step = watcher_.announce(*counter_, layers(2), listener_);
   watcher_.stop();
   watcher_.stop();
   EXPECT_FALSE(watcher_.poll_once());
+  // A signal that comes now is nobody's.
+  counter_->start(step);
+  counter_->signal();
+  EXPECT_TRUE(holds_for(std::chrono::milliseconds(20), [&] { return listener_->size() == 0; }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Places, WatcherThreadTest, ::testing::Values(Place::kThread, Place::kLoop),
+                         [](const auto& info) {
+                           return info.param == Place::kThread ? "thread" : "loop";
+                         });
 
 }  // namespace
 }  // namespace kvrail

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace kvrail {
+
+// The time of a turn of a loop: read when somebody asks for it first, and the same until the turn
+// is over. A turn in which nothing happens does not read it, which would be a tenth of its time.
+//
+// Threads: one.
+class TurnClock {
+ public:
+  void next_turn() { ns_ = 0; }
+  // As kvrail::now_ns().
+  std::int64_t now_ns() {
+    if (ns_ == 0) ns_ = kvrail::now_ns();
+    return ns_;
+  }
+
+ private:
+  std::int64_t ns_ = 0;
+};
+
+}  // namespace kvrail
