@@ -31,8 +31,8 @@ struct Settings {
   std::string nic;  // libfabric domain name; empty: the provider's first
   std::vector<std::uint64_t> page_bytes = {4096, 65536, 1048576};
   std::uint32_t pages = 1024;
-  std::uint32_t list_pages = 64;  // pages of one submission
-  std::uint32_t depth = 16;       // submissions outstanding
+  std::uint32_t list_pages = 256;  // pages of one submission
+  std::uint32_t depth = 16;        // submissions outstanding
   std::uint16_t rails = 1;
   // As in TransferEngineOptions.
   std::uint32_t queue_depth = 0;

@@ -16,10 +16,16 @@ struct Channel {
   std::uint32_t tag = 0;
   std::uint32_t grant_word = 0;
   std::uint64_t initial_grant = 0;
+  std::uint64_t granted = 0;            // immediates ever allowed, as read last
   std::uint64_t posted = 0;             // immediates, ever
   std::uint64_t bytes_outstanding = 0;  // the least loaded channel is the next to post
 
-  std::uint64_t credit() const { return link->granted(grant_word) - posted; }
+  void read_grant() { granted = link->granted(grant_word); }
+  // Reads the grant only where the last one is used up: its immediate may come later than it does.
+  std::uint64_t credit() {
+    if (granted == posted) read_grant();
+    return granted - posted;
+  }
 };
 
 // One way in: a link of the peer that writes to one of ours.

@@ -21,6 +21,15 @@ void Lane::grant_initial_credit() {
   }
 }
 
+std::uint64_t Lane::read_grants() {
+  std::uint64_t sum = 0;
+  for (Channel& channel : channels_) {
+    channel.read_grant();
+    sum += channel.granted;
+  }
+  return sum;
+}
+
 std::deque<Submission*> Lane::drain() { return std::exchange(queue_, {}); }
 
 Submission* Lane::pop_head() {
@@ -34,7 +43,7 @@ Channel* Lane::choose_channel() {
   Channel* best = nullptr;
   bool lacks_credit = false;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
-    Channel& channel = channels_[(next_channel_ + i) % channels_.size()];
+    Channel& channel = channels_[wrapped(next_channel_ + i)];
     if (!channel.link->may_post() || !channel.link->has_free_slot()) continue;
     if (channel.credit() == 0) {
       lacks_credit = true;
@@ -46,7 +55,7 @@ Channel* Lane::choose_channel() {
     if (lacks_credit) counters_.credit_waits.add(1);
     return nullptr;
   }
-  next_channel_ = static_cast<std::size_t>(best - channels_.data() + 1) % channels_.size();
+  next_channel_ = wrapped(static_cast<std::size_t>(best - channels_.data()) + 1);
   return best;
 }
 
@@ -173,8 +182,7 @@ void Lane::account(Submission& submission, const BuiltWrite& write, Channel& cha
   counters_.units_posted.add(write.units);
   counters_.immediates_posted.add(1);
   // Granted so far less what was left unused then: what the target may not have read yet.
-  const std::uint64_t unread =
-      channel.posted + channel.initial_grant - channel.link->granted(channel.grant_word);
+  const std::uint64_t unread = channel.posted + channel.initial_grant - channel.granted;
   counters_.max_immediates_outstanding.raise_to(unread);
 }
 

@@ -29,7 +29,8 @@ class Lane {
   void add_channel(const Channel& channel) { channels_.push_back(channel); }
   // Called once, when all channels are there: what they hold is referred to by the links from now.
   void grant_initial_credit();
-  const std::vector<Channel>& channels() const { return channels_; }
+  // A grant has come. Returns the immediates that all channels were ever allowed.
+  std::uint64_t read_grants();
 
   void enqueue(Submission& submission) { queue_.push_back(&submission); }
   bool has_work() const { return !queue_.empty(); }
@@ -54,6 +55,10 @@ class Lane {
  private:
   enum class Posting { kPosted, kBusy, kFailed, kRefused, kBroken, kDone };
 
+  // An index that has passed the end at most once.
+  std::size_t wrapped(std::size_t channel) const {
+    return channel < channels_.size() ? channel : channel - channels_.size();
+  }
   Channel* choose_channel();
   bool may_post() const;
   Posting post_one(Submission& submission, std::int64_t now_ns);

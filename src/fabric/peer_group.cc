@@ -105,7 +105,7 @@ void PeerGroup::plan_lanes(const NodeLinks& peer) {
     lanes_[plan.target_group.value()]->add_channel(channel);
   }
   for (const auto& group_lane : lanes_) group_lane->grant_initial_credit();
-  tallies_.credit_granted.raise_to(total_credit());
+  tallies_.credit_granted.raise_to(read_grants());
 }
 
 void PeerGroup::wake() {
@@ -230,7 +230,7 @@ void PeerGroup::on_immediate(Link& link, std::uint32_t immediate) {
   const std::uint32_t units = ImmediateFormat::units(immediate);
   if (counter.value() == 0) {
     tallies_.grants_received.add(1);
-    tallies_.credit_granted.raise_to(total_credit());
+    tallies_.credit_granted.raise_to(read_grants());
     return;
   }
   tallies_.immediates_received.add(1);
@@ -265,13 +265,9 @@ void PeerGroup::on_write_done(WriteSlot& slot, const Status& status) {
   if (submission.outstanding == 0 && !submission.queued) finish(submission);
 }
 
-std::uint64_t PeerGroup::total_credit() const {
+std::uint64_t PeerGroup::read_grants() {
   std::uint64_t sum = 0;
-  for (const auto& lane : lanes_) {
-    for (const Channel& channel : lane->channels()) {
-      sum += channel.link->granted(channel.grant_word);
-    }
-  }
+  for (const auto& lane : lanes_) sum += lane->read_grants();
   return sum;
 }
 

@@ -114,7 +114,7 @@ class PeerGroup {
   bool post_lanes();
   bool settle_head(Lane& lane, Lane::Outcome outcome);
   void ring_if_quiet(std::int64_t quiet_ns);
-  std::uint64_t total_credit() const;
+  std::uint64_t read_grants();
   void run_callback(CounterId counter, CounterTable::Arrival outcome);
   void fail_rail(Link& link, std::optional<RailId> remote, const Status& status);
   void finish(Submission& submission);
