@@ -95,7 +95,6 @@ Lane::Outcome Lane::post(std::uint32_t most, std::int64_t now_ns) {
 
 Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
   RunCursor next = submission.cursor;
-  BuiltWrite write;
   if (next.next_run == submission.list.runs.size()) return Posting::kDone;
   if (submission.source->registrations.empty()) {
     submission.status = {ErrorCode::kInvalidArgument,
@@ -110,9 +109,9 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
     submission.status = {ErrorCode::kFabric, "every rail to the target's device group has failed"};
     return Posting::kFailed;
   }
-  build_next_write(submission.list.runs, settings_.limits, next, write);
+  build_next_write(submission.list.runs, settings_.limits, next, write_);
   WriteSlot* slot = channel->link->take_slot();
-  const long code = post_write(submission, write, *channel, slot);
+  const long code = post_write(submission, *channel, slot);
   if (code != 0) {
     channel->link->free_slot(slot);
     if (code == -FI_EAGAIN) {
@@ -122,17 +121,17 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
     submission.status = {
         ErrorCode::kFabric,
         fmt::format("rail {}: posting a write of {} bytes: {}", channel->link->rail().name(),
-                    write.size_bytes, fabric_error_text(code))};
+                    write_.size_bytes, fabric_error_text(code))};
     failed_channel_ = channel;
     return Posting::kBroken;
   }
   submission.cursor = next;
-  account(submission, write, *channel, now_ns);
+  account(submission, *channel, now_ns);
   return Posting::kPosted;
 }
 
-long Lane::post_write(Submission& submission, const BuiltWrite& write, Channel& channel,
-                      WriteSlot* slot) {
+long Lane::post_write(Submission& submission, Channel& channel, WriteSlot* slot) {
+  const BuiltWrite& write = write_;
   const RegionRecord& source = *submission.source;
   const std::size_t source_rail = channel.link->index().value();
   void* descriptor = fi_mr_desc(source.registrations[settings_.provider][source_rail].get());
@@ -163,8 +162,8 @@ long Lane::post_write(Submission& submission, const BuiltWrite& write, Channel& 
   return channel.link->post(message, settings_.write_flags, slot);
 }
 
-void Lane::account(Submission& submission, const BuiltWrite& write, Channel& channel,
-                   std::int64_t now_ns) {
+void Lane::account(Submission& submission, Channel& channel, std::int64_t now_ns) {
+  const BuiltWrite& write = write_;
   ++submission.outstanding;
   WriteReport& report = submission.report;
   if (report.first_post_ns == 0) report.first_post_ns = now_ns;

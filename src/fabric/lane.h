@@ -62,15 +62,15 @@ class Lane {
   Channel* choose_channel();
   bool may_post() const;
   Posting post_one(Submission& submission, std::int64_t now_ns);
-  long post_write(Submission& submission, const BuiltWrite& write, Channel& channel,
-                  WriteSlot* slot);
-  void account(Submission& submission, const BuiltWrite& write, Channel& channel,
-               std::int64_t now_ns);
+  // Of write_.
+  long post_write(Submission& submission, Channel& channel, WriteSlot* slot);
+  void account(Submission& submission, Channel& channel, std::int64_t now_ns);
 
   const Settings settings_;
   LinkCounters& counters_;
   std::vector<Channel> channels_;
   std::deque<Submission*> queue_;
+  BuiltWrite write_;  // the next one; kept, since zeroing it takes longer than building one
   std::size_t next_channel_ = 0;
   const Channel* failed_channel_ = nullptr;
 };
