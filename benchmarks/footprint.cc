@@ -34,11 +34,11 @@ constexpr std::uint64_t kPageBytes = 4096;
 // Two engines of this process that know each other, and a page of each.
 struct Engines {
   Engines(const std::string& provider, std::size_t device_groups, std::uint64_t memory_bytes)
-      : source(engine(provider, device_groups)),
-        target(engine(provider, device_groups)),
+      : target(engine(provider, device_groups)),
+        source(engine(provider, device_groups)),
         source_memory(memory_bytes),
         target_memory(memory_bytes),
-        peers(introduce(*source, *target, "")) {
+        peers(introduce(*source, *target, "", true)) {
     from = source->register_memory(kPerfGroup, source_memory.data(), memory_bytes);
     to = target->register_memory(kPerfGroup, target_memory.data(), memory_bytes);
     route.source = from.id();
@@ -83,8 +83,8 @@ struct Engines {
     return write({{.source_offset = 0, .target_offset = 0, .size_bytes = kPageBytes}});
   }
 
-  std::unique_ptr<TransferEngine> source;
   std::unique_ptr<TransferEngine> target;
+  std::unique_ptr<TransferEngine> source;
   PatternMemory source_memory;
   PatternMemory target_memory;
   Introduced peers;

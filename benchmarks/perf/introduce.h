@@ -12,7 +12,9 @@ struct Introduced {
   PeerId source;
 };
 
-// Introduces two engines of this process, both under `name`. Throws Error.
-Introduced introduce(TransferEngine& source, TransferEngine& target, const std::string& name);
+// Introduces two engines of this process, both under `name`. With `rings` the source rings the
+// target after a pause, as a messenger does; the target outlives the source then. Throws Error.
+Introduced introduce(TransferEngine& source, TransferEngine& target, const std::string& name,
+                     bool rings = false);
 
 }  // namespace kvrail::perf
