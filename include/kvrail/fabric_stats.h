@@ -25,7 +25,7 @@ struct LinkStats {
   std::uint64_t grants_received = 0;
   std::uint64_t credit_granted = 0;     // immediates that the peer's queues have ever allowed us
   std::uint64_t immediates_posted = 0;  // never more than credit_granted
-  std::uint64_t max_immediates_outstanding = 0;  // posted but not yet granted anew, at most
+  std::uint64_t max_immediates_outstanding = 0;  // posted, no new grant read; at most
 };
 
 // One peer: the sum over its links.

@@ -151,8 +151,9 @@ class TransferEngine {
   // this group in the same turn: for what is looked at all the time and must be sent at once. While
   // it returns true the worker spins, and offers its core to others now and then. One per group: a
   // later one takes its place, an empty one ends it. Does not wait: the worker may make the call
-  // until the engine is destroyed, and what `call` refers to must outlive that. Both throw Error
-  // (kInvalidArgument) for a group that does not exist.
+  // until the engine is destroyed, and what `call` refers to must outlive that; it must have
+  // stopped to use the engine itself before. Both throw Error (kInvalidArgument) for a group that
+  // does not exist.
   void set_turn_call(DeviceGroupId group, TurnCall call);
   // Has a worker that sleeps make its turn call.
   void wake_worker(DeviceGroupId group);

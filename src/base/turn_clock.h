@@ -6,13 +6,14 @@
 
 namespace kvrail {
 
-// The time of a turn of a loop: read when somebody asks for it first, and the same until the turn
-// is over. A turn in which nothing happens does not read it, which would be a tenth of its time.
+// The time of a turn of a loop: read when somebody asks for it, and the same from then on until it
+// is forgotten. A turn of a worker that waits for nothing but arrivals does not read it, which
+// would be a tenth of its time.
 //
 // Threads: one.
 class TurnClock {
  public:
-  void next_turn() { ns_ = 0; }
+  void forget() { ns_ = 0; }
   // As kvrail::now_ns().
   std::int64_t now_ns() {
     if (ns_ == 0) ns_ = kvrail::now_ns();

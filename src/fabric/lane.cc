@@ -180,7 +180,7 @@ void Lane::account(Submission& submission, Channel& channel, std::int64_t now_ns
   counters_.runs_posted.add(write.ranges);
   counters_.units_posted.add(write.units);
   counters_.immediates_posted.add(1);
-  // Granted so far less what was left unused then: what the target may not have read yet.
+  // Granted, as read last, less what was left unused then: what the target may not have read yet.
   const std::uint64_t unread = channel.posted + channel.initial_grant - channel.granted;
   counters_.max_immediates_outstanding.raise_to(unread);
 }

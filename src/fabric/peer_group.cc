@@ -361,7 +361,7 @@ void PeerGroup::poll_while(Condition condition) {
   TurnClock clock;
   TurnClock* const outer = std::exchange(clock_, &clock);
   const std::int64_t deadline = clock.now_ns() + kDrainNs;
-  for (; condition() && clock.now_ns() < deadline; clock.next_turn()) {
+  for (; condition() && clock.now_ns() < deadline; clock.forget()) {
     for (const auto& link : links_) link->poll(*this);
   }
   clock_ = outer;

@@ -247,8 +247,10 @@ Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_fu
   const DeviceGroupId group = submission.source->group;
   const std::shared_ptr<PeerGroup>& peer_group = record->groups[group.value()];
   Worker& worker = *workers_[group.value()];
-  // A worker that waited for room would wait for itself.
-  auto place = peer_group->queue().enter(worker.is_current() ? FullQueue::kRefuse : when_full);
+  // A worker that waited for room would wait for itself, or for one that waits for it.
+  const bool on_worker = std::any_of(workers_.begin(), workers_.end(),
+                                     [](const auto& each) { return each->is_current(); });
+  auto place = peer_group->queue().enter(on_worker ? FullQueue::kRefuse : when_full);
   if (!place) {
     return peer_group->queue().is_closed()
                ? Status(ErrorCode::kLinkClosed,
@@ -261,7 +263,8 @@ Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_fu
   submission.list = std::move(list);
   submission.done = std::move(done);
   submissions_.fetch_add(1, std::memory_order_relaxed);
-  // A callback's own: without a command, and never `done` before this returns.
+  // A callback's or a turn call's own: without a command, before those of other threads, and never
+  // with `done` before this returns.
   if (worker.is_current() && peer_group->is_open()) {
     peer_group->enqueue(std::move(submission));
     worker.activate(peer_group);

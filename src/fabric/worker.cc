@@ -25,9 +25,8 @@ constexpr std::int64_t kNapsPerWait = 16;
 // Dozing on descriptors is cut short, in case a provider does not signal: by more when nothing of
 // ours is under way.
 constexpr std::int64_t kDozeNs = 2'000'000;
-// Turns without progress, some us, before the clock is read and the core offered to others in each:
-// both take as long as the rest of such a turn. A worker that must go on turning offers it as
-// often.
+// Turns without progress, some us, before the core is offered to others in each, which takes longer
+// than the rest of such a turn. A worker that must go on turning offers it once in so many.
 constexpr std::uint64_t kBriskTurns = 32;
 constexpr std::int64_t kParkedCheckNs = 20'000'000;
 
@@ -130,6 +129,8 @@ void Worker::set_turn_call(std::function<bool()> call) {
 
 void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {
   thread_checker_.check();
+  // What was submitted in this turn is posted later than that.
+  clock_.forget();
   if (!peer->set_active(true)) active_.push_back(peer);
 }
 
@@ -188,21 +189,26 @@ void Worker::loop() {
   std::uint64_t idle_turns = 0;
   std::int64_t idle_since_ns = 0;
   for (;;) {
-    clock_.next_turn();
+    clock_.forget();
     const bool keep_turning = turn_call_ && turn_call_();
     const bool commands = run_commands();
     if (progress_peers() || commands) {
       idle_turns = 0;
       continue;
     }
-    if (!parked_.empty()) tend_parked();
     if (ends_ && !has_commands_.load(std::memory_order_acquire)) return;
     if (keep_turning) {
       idle_turns = 0;
-      if (++turns_kept % kBriskTurns == 0) ::sched_yield();
+      if (++turns_kept % kBriskTurns == 0) {
+        tend_parked();
+        ::sched_yield();
+      } else {
+        cpu_relax();
+      }
     } else if (++idle_turns < brisk_turns) {
       cpu_relax();
     } else {
+      tend_parked();
       if (idle_turns == brisk_turns) idle_since_ns = clock_.now_ns();
       // A rail that has something to do is on its way to a completion: a large write takes longer
       // than the time to spin.

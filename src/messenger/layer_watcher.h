@@ -24,12 +24,11 @@ namespace kvrail {
 //  1. A step's signals count for that step alone: one signal too few or too many fails it and
 //     leaves the steps before and after it whole.
 //  2. Steps of one counter are settled in the order of their announcement; signals that came
-//  between
-//     two looks are handed on one by one, in order.
+//     between two looks are handed on one by one, in order.
 //  3. Signals that belong to no announced step are counted and logged once per kind, never guessed
 //     at.
 //  4. The thread sleeps while every announced step has had all its signals, and turn() lets its
-//  caller sleep.
+//     caller sleep.
 //
 // Threads: any, for every call. Listeners are called without the watcher's own lock, so that
 // announce() does not wait for a hand-over.
@@ -52,7 +51,7 @@ class LayerWatcher {
   // has returned false. `wake`, which any thread may call, ends such a sleep.
   void start_in_loop(std::function<void()> wake);
   // That loop's thread only: looks, if there is anything new, and calls the listeners. True while a
-  // step is pending. Never waits for another look.
+  // step is pending. Never waits for listeners that another look calls.
   bool turn();
   // Idempotent; must not be called from a listener. Waits for a look under way; no listener is
   // called for news afterwards, and turn() returns false.

@@ -1,3 +1,4 @@
+#include <array>
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -116,6 +117,53 @@ TEST_P(SubmissionQueue, CallbacksMaySubmit) {
   ASSERT_TRUE(counted(reached, kLength));
   EXPECT_EQ(refused, 0);
   EXPECT_TRUE(lane.target_is_right());
+}
+
+// Each submission is made in the callback of one to another peer: its times follow each other, and
+// those of the one before.
+TEST_P(SubmissionQueue, TimesOfAChainOverTwoPeersFollowEachOther) {
+  FabricPair pair(GetParam());
+  LocalNode third(engine_options(GetParam()));
+  FabricConnection connection(pair.local(), third);
+  constexpr int kLength = 400;
+  constexpr std::uint64_t kBytes = kLength * 256;
+  auto lane = pair.lane_to_other({kBytes, kBytes, {}, {}});
+  FabricLane other(connection.forward(), {kBytes, kBytes, {}, {}}, 2);
+  const std::array<FabricLane*, 2> lanes = {&lane, &other};
+  const std::array<CounterId, 2> counters = {lane.take_counter(), other.take_counter()};
+  const std::array reached = {lane.expect(counters[0], kLength / 2),
+                              other.expect(counters[1], kLength / 2)};
+  for (std::uint64_t i = 0; i < kLength; ++i) {
+    lanes[i % 2]->note(std::vector<WriteRun>{{i * 256, i * 256, 255, 1}});
+  }
+  auto last = make_outcome<WriteResult>();
+  std::atomic<int> disordered{0};
+  std::int64_t before_ns = 0;  // of the chain, whose callbacks are one thread's
+  std::function<void(int)> submit = [&](int i) {
+    const auto at = static_cast<std::uint64_t>(i) * 256;
+    const FabricLane& next = *lanes[i % 2];
+    const Status status = next.route().sender.submit(
+        next.route().receiver_at_sender, next.list(counters[i % 2], {{at, at, 255, 1}}),
+        FullQueue::kRefuse, [&, i](const Status& result, const WriteReport& report) {
+          if (report.submitted_ns < before_ns || report.first_post_ns < report.submitted_ns ||
+              report.last_completion_ns < report.first_post_ns) {
+            ++disordered;
+          }
+          before_ns = report.last_completion_ns;
+          if (result.ok() && i + 1 < kLength) {
+            submit(i + 1);
+          } else {
+            last->report({result, report});
+          }
+        });
+    if (!status.ok()) last->report({status, {}});
+  };
+  submit(0);
+  ASSERT_TRUE(written(last));
+  for (const auto& all : reached) ASSERT_TRUE(counted(all, kLength / 2));
+  EXPECT_EQ(disordered, 0);
+  EXPECT_TRUE(lane.target_is_right());
+  EXPECT_TRUE(other.target_is_right());
 }
 
 // The library's own thread is never made to wait by a callback that asks for room.
