@@ -18,6 +18,7 @@ struct Channel {
   std::uint64_t initial_grant = 0;
   std::uint64_t granted = 0;            // immediates ever allowed, as read last
   std::uint64_t posted = 0;             // immediates, ever
+  std::uint64_t bytes_posted = 0;       // ever
   std::uint64_t bytes_outstanding = 0;  // the least loaded channel is the next to post
 
   void read_grant() { granted = link->granted(grant_word); }

@@ -11,6 +11,16 @@
 #include <rdma/fi_errno.h>
 
 namespace kvrail {
+namespace {
+
+bool is_better(const Channel& channel, const Channel& other) {
+  if (channel.bytes_outstanding != other.bytes_outstanding) {
+    return channel.bytes_outstanding < other.bytes_outstanding;
+  }
+  return channel.bytes_posted < other.bytes_posted;
+}
+
+}  // namespace
 
 Lane::Lane(const Settings& settings, LinkCounters& counters)
     : settings_(settings), counters_(counters) {}
@@ -38,24 +48,21 @@ Submission* Lane::pop_head() {
   return head;
 }
 
-// The channel with the fewest bytes outstanding that has a slot and credit; equals take turns.
+// The channel with the fewest bytes outstanding that has a slot and credit; of equals the one that
+// has had the fewest so far. If those took turns, lists of a large write and a small one would all
+// send the large ones the same way.
 Channel* Lane::choose_channel() {
   Channel* best = nullptr;
   bool lacks_credit = false;
-  for (std::size_t i = 0; i < channels_.size(); ++i) {
-    Channel& channel = channels_[wrapped(next_channel_ + i)];
+  for (Channel& channel : channels_) {
     if (!channel.link->may_post() || !channel.link->has_free_slot()) continue;
     if (channel.credit() == 0) {
       lacks_credit = true;
       continue;
     }
-    if (best == nullptr || channel.bytes_outstanding < best->bytes_outstanding) best = &channel;
+    if (best == nullptr || is_better(channel, *best)) best = &channel;
   }
-  if (best == nullptr) {
-    if (lacks_credit) counters_.credit_waits.add(1);
-    return nullptr;
-  }
-  next_channel_ = wrapped(static_cast<std::size_t>(best - channels_.data()) + 1);
+  if (best == nullptr && lacks_credit) counters_.credit_waits.add(1);
   return best;
 }
 
@@ -173,6 +180,7 @@ void Lane::account(Submission& submission, Channel& channel, std::int64_t now_ns
 
   channel.link->rail().count_posted(write.size_bytes);
   channel.posted += 1;
+  channel.bytes_posted += write.size_bytes;
   channel.bytes_outstanding += write.size_bytes;
 
   counters_.bytes_posted.add(write.size_bytes);

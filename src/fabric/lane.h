@@ -55,10 +55,6 @@ class Lane {
  private:
   enum class Posting { kPosted, kBusy, kFailed, kRefused, kBroken, kDone };
 
-  // An index that has passed the end at most once.
-  std::size_t wrapped(std::size_t channel) const {
-    return channel < channels_.size() ? channel : channel - channels_.size();
-  }
   Channel* choose_channel();
   bool may_post() const;
   Posting post_one(Submission& submission, std::int64_t now_ns);
@@ -71,7 +67,6 @@ class Lane {
   std::vector<Channel> channels_;
   std::deque<Submission*> queue_;
   BuiltWrite write_;  // the next one; kept, since zeroing it takes longer than building one
-  std::size_t next_channel_ = 0;
   const Channel* failed_channel_ = nullptr;
 };
 
