@@ -68,8 +68,8 @@ struct LocalSettings {
   std::string bind_address = "127.0.0.1";
   int core = -1;       // that this process runs on; -1: any
   int pass_core = -1;  // that layers are signalled from; -1: the same
-  int watcher_core =
-      -1;  // free for the watcher's thread, which spins there; -1: the same, where it naps
+  // Free for the watcher's thread, which spins there; -1: the same, where it naps.
+  int watcher_core = -1;
 };
 
 }  // namespace kvrail::perf

@@ -118,7 +118,7 @@ void PeerGroup::enqueue(Submission&& submission) {
   Submission& open = submissions_.back();
   open.self = std::prev(submissions_.end());
   open.report.submitted_ns = now_ns();
-  if (closed_ || !connected_) {
+  if (!is_open()) {
     open.place.leave();
     open.status = {closed_ ? ErrorCode::kLinkClosed : ErrorCode::kInvalidArgument,
                    fmt::format("the links to {} are {}", life_->name(),
@@ -164,7 +164,7 @@ void PeerGroup::run_callback(CounterId counter, CounterTable::Arrival outcome) {
 bool PeerGroup::progress(TurnClock& clock) {
   // shm that meets a connection of a peer whose memory has no name any more crashes: what arrives
   // is looked at only once all memories of the peer are mapped.
-  if (closed_ || !connected_) return false;
+  if (!is_open()) return false;
   clock_ = &clock;
   bool any = post_lanes();
   for (const auto& link : links_) any |= link->poll(*this);

@@ -60,14 +60,14 @@ class PeerGroup {
   // Throws Error (kMalformed, kFabric): an address that the provider does not take; kPeerLost when
   // the peer has closed its links already.
   void connect(const NodeLinks& peer);
-  bool is_connected() const { return connected_; }
 
   CounterTable& counters() { return counters_; }
   // Where submissions wait for a place; any thread.
   SubmissionQueue& queue() { return queue_; }
   const LinkCounters& tallies() const { return tallies_; }
 
-  // Whether what is enqueued now waits for its turn; else it fails at once.
+  // Whether the links are connected and not closed: what is enqueued waits for its turn then, and
+  // else fails at once.
   bool is_open() const { return connected_ && !closed_; }
   void enqueue(Submission&& submission);
   void expect(CounterId counter, std::uint64_t units, const CounterCallback& reached);
