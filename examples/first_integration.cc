@@ -7,6 +7,8 @@
 
 using namespace kvrail;
 
+// What comes meanwhile is dropped, which does for one request that goes well. An engine has a loop
+// that deals with every event, failures among them, as it comes.
 template <class Wanted>
 Wanted wait_for(EventQueue& queue) {
   while (true) {

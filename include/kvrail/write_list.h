@@ -46,7 +46,9 @@ struct WriteList {
   std::stop_token stop = {};
 };
 
-// What became of a submission. Times are CLOCK_MONOTONIC nanoseconds; 0 means never.
+// What became of a submission. Times are CLOCK_MONOTONIC nanoseconds, as the worker read them once
+// in a turn; 0 means never. Of a submission that was made in a callback submitted_ns is when the
+// worker saw what it called back for.
 struct WriteReport {
   std::int64_t submitted_ns = 0;
   std::int64_t first_post_ns = 0;

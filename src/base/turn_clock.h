@@ -13,7 +13,15 @@ namespace kvrail {
 // Threads: one.
 class TurnClock {
  public:
-  void forget() { ns_ = 0; }
+  void forget() {
+    ns_ = 0;
+    outdated_ = false;
+  }
+  // Somebody's own clock may be ahead of what was read by now: who needs a later time renews it.
+  void outdate() { outdated_ = true; }
+  void renew() {
+    if (outdated_) forget();
+  }
   // As kvrail::now_ns().
   std::int64_t now_ns() {
     if (ns_ == 0) ns_ = kvrail::now_ns();
@@ -22,6 +30,7 @@ class TurnClock {
 
  private:
   std::int64_t ns_ = 0;
+  bool outdated_ = false;
 };
 
 }  // namespace kvrail

@@ -103,7 +103,7 @@ Lane::Outcome Lane::post(std::uint32_t most, std::int64_t now_ns) {
 Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
   RunCursor next = submission.cursor;
   if (next.next_run == submission.list.runs.size()) return Posting::kDone;
-  if (submission.source->registrations.empty()) {
+  if (submission.route->source->registrations.empty()) {
     submission.status = {ErrorCode::kInvalidArgument,
                          fmt::format("source region {} was destroyed before it was sent: it must "
                                      "outlive its submissions",
@@ -139,10 +139,11 @@ Lane::Posting Lane::post_one(Submission& submission, std::int64_t now_ns) {
 
 long Lane::post_write(Submission& submission, Channel& channel, WriteSlot* slot) {
   const BuiltWrite& write = write_;
-  const RegionRecord& source = *submission.source;
+  const RegionRecord& source = *submission.route->source;
   const std::size_t source_rail = channel.link->index().value();
   void* descriptor = fi_mr_desc(source.registrations[settings_.provider][source_rail].get());
-  const RegionDescriptor::RailKey& target = submission.target->rails[channel.target.rail.value()];
+  const RegionDescriptor::RailKey& target =
+      submission.route->target->rails[channel.target.rail.value()];
 
   std::array<iovec, kMaxSegments> sources;
   std::array<void*, kMaxSegments> descriptors;

@@ -113,11 +113,11 @@ void PeerGroup::wake() {
   credit_.peer_rang();
 }
 
-void PeerGroup::enqueue(Submission&& submission) {
+void PeerGroup::enqueue(Submission&& submission, std::int64_t now_ns) {
   submissions_.push_back(std::move(submission));
   Submission& open = submissions_.back();
   open.self = std::prev(submissions_.end());
-  open.report.submitted_ns = now_ns();
+  open.report.submitted_ns = now_ns;
   if (!is_open()) {
     open.place.leave();
     open.status = {closed_ ? ErrorCode::kLinkClosed : ErrorCode::kInvalidArgument,
@@ -126,7 +126,8 @@ void PeerGroup::enqueue(Submission&& submission) {
     finish(open);
     return;
   }
-  lanes_[open.target->group.value()]->enqueue(open);
+  lanes_[open.route->target->group.value()]->enqueue(open);
+  submitted_ = true;
 }
 
 void PeerGroup::expect(CounterId counter, std::uint64_t units, const CounterCallback& reached) {
@@ -167,7 +168,10 @@ bool PeerGroup::progress(TurnClock& clock) {
   if (!is_open()) return false;
   clock_ = &clock;
   bool any = post_lanes();
+  submitted_ = false;
   for (const auto& link : links_) any |= link->poll(*this);
+  // What callbacks have submitted does not wait for the next turn.
+  if (submitted_) any |= post_lanes();
   if (credit_.has_due_grants()) {
     for (const auto& failure : credit_.send(links_by_rail_, tallies_)) {
       fail_rail(*failure.link, failure.source, failure.status);
@@ -183,6 +187,7 @@ bool PeerGroup::post_lanes() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[(next_lane_ + i) % lanes_.size()];
     if (!lane.has_work()) continue;
+    clock_->renew();
     const bool paused = writes_outstanding_ == 0;
     const std::uint64_t before = tallies_.immediates_posted.get();
     const Lane::Outcome outcome = lane.post(kQuantum, clock_->now_ns());
@@ -289,8 +294,8 @@ void PeerGroup::finish(Submission& submission) {
   const auto self = submission.self;
   std::list<Submission> finished;
   finished.splice(finished.begin(), submissions_, self);
-  if (finished.front().done)
-    finished.front().done(finished.front().status, finished.front().report);
+  const Submission& last = finished.front();
+  if (last.done) last.done(last.status, last.report);
 }
 
 bool PeerGroup::wants_polling(TurnClock& clock) const {

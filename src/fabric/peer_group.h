@@ -31,7 +31,7 @@ namespace kvrail {
 // Life: made with its links open; connect() when the peer's addresses are known; close() once. It
 // is over when no submission is open any more (is_over()).
 //
-// Threads: the device group's worker only, except counters(), queue() and tallies().
+// Threads: the device group's worker only, except counters(), queue(), tallies() and peer_name().
 class PeerGroup {
  public:
   struct Settings {
@@ -62,6 +62,7 @@ class PeerGroup {
   void connect(const NodeLinks& peer);
 
   CounterTable& counters() { return counters_; }
+  const std::string& peer_name() const { return life_->name(); }
   // Where submissions wait for a place; any thread.
   SubmissionQueue& queue() { return queue_; }
   const LinkCounters& tallies() const { return tallies_; }
@@ -69,7 +70,7 @@ class PeerGroup {
   // Whether the links are connected and not closed: what is enqueued waits for its turn then, and
   // else fails at once.
   bool is_open() const { return connected_ && !closed_; }
-  void enqueue(Submission&& submission);
+  void enqueue(Submission&& submission, std::int64_t now_ns);
   void expect(CounterId counter, std::uint64_t units, const CounterCallback& reached);
   void release(CounterId counter) { counters_.release(counter); }
   // The peer rang: polls for a while, whatever is expected.
@@ -149,6 +150,7 @@ class PeerGroup {
   bool links_kept_ = false;  // closed, but still open for the provider
   bool blocked_ = false;
   bool active_ = false;
+  bool submitted_ = false;  // something was enqueued since this was cleared
   std::uint32_t writes_outstanding_ = 0;
   TurnClock* clock_ = nullptr;  // of the current progress()
   std::int64_t awake_until_ns_ = 0;

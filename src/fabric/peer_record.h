@@ -12,7 +12,7 @@
 #include "fabric/introduction.h"
 #include "fabric/peer_group.h"
 #include "fabric/peer_life.h"
-#include "fabric/region_record.h"
+#include "fabric/route.h"
 
 namespace kvrail {
 
@@ -40,6 +40,8 @@ struct PeerRecord {
   bool remote_closed = false;
   std::vector<ClosedCallback> when_closed;
   std::unordered_map<RemoteRegionId, std::shared_ptr<RemoteRegion>> regions;
+  // By source and target; empty as soon as the peer is closing.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Route>> routes;
 };
 
 }  // namespace kvrail

@@ -17,6 +17,10 @@ constexpr int kEndOfProcessMs = 20;
 // How often a table that closes looks for processes that have ended meanwhile.
 constexpr std::chrono::milliseconds kLookForEndEvery(20);
 
+std::uint64_t route_key(RegionId source, RemoteRegionId target) {
+  return (std::uint64_t{source.value()} << 32) | target.value();
+}
+
 bool process_has_ended(const PeerRecord& record, int timeout_ms) {
   pollfd process{record.process.get(), POLLIN, 0};
   return record.process && ::poll(&process, 1, timeout_ms) > 0;
@@ -64,6 +68,31 @@ std::shared_ptr<RemoteRegion> PeerTable::find_region(const PeerRecord& record,
   return found == record.regions.end() || record.closing ? nullptr : found->second;
 }
 
+std::shared_ptr<const Route> PeerTable::find_route(PeerId peer, RegionId source,
+                                                   RemoteRegionId target) const {
+  const std::shared_lock lock(mutex_);
+  const auto record = peers_.find(peer);
+  if (record == peers_.end()) return nullptr;
+  const auto found = record->second->routes.find(route_key(source, target));
+  return found == record->second->routes.end() ? nullptr : found->second;
+}
+
+void PeerTable::add_route(PeerRecord& record, RegionId source, RemoteRegionId target,
+                          std::shared_ptr<const Route> route) {
+  const std::unique_lock lock(mutex_);
+  if (record.closing) return;
+  if (record.routes.size() >= kMaxRoutes) record.routes.clear();
+  record.routes[route_key(source, target)] = std::move(route);
+}
+
+void PeerTable::forget_routes_from(RegionId source) {
+  const std::unique_lock lock(mutex_);
+  for (const auto& [id, record] : peers_) {
+    std::erase_if(record->routes,
+                  [&](const auto& route) { return route.second->source->id == source; });
+  }
+}
+
 bool PeerTable::mark_connected(PeerRecord& record, const std::vector<Bytes>& shm_endpoints) {
   const std::unique_lock lock(mutex_);
   if (std::exchange(record.connected, true)) return false;
@@ -96,6 +125,7 @@ void PeerTable::close(PeerId peer, ClosedCallback closed) {
     if (found != peers_.end()) {
       record = found->second;
       first = !std::exchange(record->closing, true);
+      record->routes.clear();
       remote_closed = record->remote_closed;
       if (closed) record->when_closed.push_back(std::exchange(closed, {}));
     }

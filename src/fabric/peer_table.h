@@ -38,6 +38,14 @@ class PeerTable {
   void add_region(PeerRecord& record, RemoteRegionId id, std::shared_ptr<RemoteRegion> region);
   // Null if it was not imported, or the peer is closing.
   std::shared_ptr<RemoteRegion> find_region(const PeerRecord& record, RemoteRegionId id) const;
+  // Null if it was not added, or is gone with its source or its peer. One lock and one reference:
+  // this is asked for each submission.
+  std::shared_ptr<const Route> find_route(PeerId peer, RegionId source,
+                                          RemoteRegionId target) const;
+  // Not for a peer that is closing.
+  void add_route(PeerRecord& record, RegionId source, RemoteRegionId target,
+                 std::shared_ptr<const Route> route);
+  void forget_routes_from(RegionId source);
   // False if it was connected before.
   bool mark_connected(PeerRecord& record, const std::vector<Bytes>& shm_endpoints);
 
@@ -50,6 +58,10 @@ class PeerTable {
   void close_all();
 
  private:
+  // Beyond this a peer's routes are looked up anew: a node that writes from each of hundreds of
+  // regions to each of hundreds must not keep them all.
+  static constexpr std::size_t kMaxRoutes = 4096;
+
   void close_groups(const PeerPtr& record, bool remote_closed);
   void on_closed(const PeerPtr& record);
   void forget(const PeerPtr& record);

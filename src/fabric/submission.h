@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <utility>
 
-#include "fabric/region_record.h"
+#include "fabric/route.h"
 #include "fabric/submission_queue.h"
 #include "fabric/write_builder.h"
 #include "kvrail/write_list.h"
@@ -13,10 +14,16 @@ namespace kvrail {
 
 // A WriteList on its way: accepted by submit(), then the worker's until its callback has run.
 struct Submission {
+  Submission(WriteList list, WriteCallback done, std::shared_ptr<const Route> route,
+             SubmissionQueue::Place place)
+      : list(std::move(list)),
+        done(std::move(done)),
+        route(std::move(route)),
+        place(std::move(place)) {}
+
   WriteList list;
   WriteCallback done;
-  std::shared_ptr<RegionRecord> source;
-  std::shared_ptr<RemoteRegion> target;
+  std::shared_ptr<const Route> route;
 
   SubmissionQueue::Place place;  // left when the last range is posted
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -41,12 +42,17 @@ class SubmissionQueue {
   bool is_closed() const;
 
  private:
+  bool take();
   void give_back();
 
-  mutable std::mutex mutex_;
+  // A place is given back to free_ before waiting_ is looked at, and who waits is counted there
+  // before it looks at free_ (all sequentially consistent): one of them sees the other.
+  std::atomic<std::uint32_t> free_;
+  std::atomic<std::uint32_t> waiting_{0};
+  // Stored by close() (release), loaded by the others (acquire).
+  std::atomic<bool> closed_{false};
+  std::mutex mutex_;  // of those who wait, and those who wake them
   std::condition_variable room_;
-  std::uint32_t free_;
-  bool closed_ = false;
 };
 
 }  // namespace kvrail

@@ -211,6 +211,7 @@ void TransferEngineCore::deregister(const std::shared_ptr<RegionRecord>& region)
     const std::unique_lock lock(mutex_);
     regions_.erase(region->id);
   }
+  peers_.forget_routes_from(region->id);
   workers_[region->group.value()]->run([&] { region->registrations.clear(); });
 }
 
@@ -220,61 +221,74 @@ std::shared_ptr<RegionRecord> TransferEngineCore::find_region(RegionId region) c
   return found == regions_.end() ? nullptr : found->second;
 }
 
-Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_full,
-                                  WriteCallback done) {
-  Submission submission;
+// Null, with why, if one of the three is not there.
+std::shared_ptr<const Route> TransferEngineCore::make_route(PeerId peer, RegionId source,
+                                                            RemoteRegionId target,
+                                                            Status& why_not) {
   const PeerPtr record = peers_.find(peer);
   if (!record) {
-    return {ErrorCode::kNotFound, fmt::format("peer {} does not exist or is closed", peer.value())};
+    why_not = {ErrorCode::kNotFound,
+               fmt::format("peer {} does not exist or is closed", peer.value())};
+    return nullptr;
   }
-  submission.source = find_region(list.source);
-  submission.target = peers_.find_region(*record, list.target);
-  if (!submission.source || !submission.target) {
-    return {ErrorCode::kNotFound,
-            fmt::format("region {} is not registered, or region {} was not imported from {}, or "
-                        "that peer is closing",
-                        list.source.value(), list.target.value(), record->life->name())};
+  auto route = std::make_shared<Route>();
+  route->source = find_region(source);
+  route->target = peers_.find_region(*record, target);
+  if (!route->source || !route->target) {
+    why_not = {ErrorCode::kNotFound,
+               fmt::format("region {} is not registered, or region {} was not imported from {}, or "
+                           "that peer is closing",
+                           source.value(), target.value(), record->life->name())};
+    return nullptr;
+  }
+  route->group = record->groups[route->source->group.value()];
+  peers_.add_route(*record, source, target, route);
+  // The source may have been deregistered meanwhile.
+  if (!find_region(source)) peers_.forget_routes_from(source);
+  return route;
+}
+
+Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_full,
+                                  WriteCallback done) {
+  std::shared_ptr<const Route> route = peers_.find_route(peer, list.source, list.target);
+  if (!route) {
+    Status why_not;
+    route = make_route(peer, list.source, list.target, why_not);
+    if (!route) return why_not;
   }
   if (list.counter.value() == 0 || list.counter.value() >= 1u << kCounterBits) {
     return {ErrorCode::kInvalidArgument,
             fmt::format("counter {} is not one: ids are 1 to {}", list.counter.value(),
                         (1u << kCounterBits) - 1)};
   }
-  Status checked =
-      check_runs(list.runs, submission.source->size_bytes, submission.target->size_bytes);
+  Status checked = check_runs(list.runs, route->source->size_bytes, route->target->size_bytes);
   if (!checked.ok()) return checked;
 
-  const DeviceGroupId group = submission.source->group;
-  const std::shared_ptr<PeerGroup>& peer_group = record->groups[group.value()];
-  Worker& worker = *workers_[group.value()];
+  PeerGroup& peer_group = *route->group;
+  Worker& worker = *workers_[route->source->group.value()];
   // A worker that waited for room would wait for itself, or for one that waits for it.
   const bool on_worker = std::any_of(workers_.begin(), workers_.end(),
                                      [](const auto& each) { return each->is_current(); });
-  auto place = peer_group->queue().enter(on_worker ? FullQueue::kRefuse : when_full);
+  auto place = peer_group.queue().enter(on_worker ? FullQueue::kRefuse : when_full);
   if (!place) {
-    return peer_group->queue().is_closed()
+    return peer_group.queue().is_closed()
                ? Status(ErrorCode::kLinkClosed,
-                        fmt::format("the links to {} are closed", record->life->name()))
+                        fmt::format("the links to {} are closed", peer_group.peer_name()))
                : Status(ErrorCode::kQueueFull,
                         fmt::format("{} submissions to {} are waiting already",
-                                    options_.submission_queue_length, record->life->name()));
+                                    options_.submission_queue_length, peer_group.peer_name()));
   }
-  submission.place = std::move(*place);
-  submission.list = std::move(list);
-  submission.done = std::move(done);
   submissions_.fetch_add(1, std::memory_order_relaxed);
   // A callback's or a turn call's own: without a command, before those of other threads, and never
   // with `done` before this returns.
-  if (worker.is_current() && peer_group->is_open()) {
-    peer_group->enqueue(std::move(submission));
-    worker.activate(peer_group);
+  if (worker.is_current() && peer_group.is_open()) {
+    worker.submit(
+        Submission(std::move(list), std::move(done), std::move(route), std::move(*place)));
     return {};
   }
-  auto sent = std::make_shared<Submission>(std::move(submission));
-  worker.post([&worker, peer_group, sent = std::move(sent)] {
-    peer_group->enqueue(std::move(*sent));
-    worker.activate(peer_group);
-  });
+  auto sent = std::make_shared<Submission>(std::move(list), std::move(done), std::move(route),
+                                           std::move(*place));
+  worker.post([&worker, sent = std::move(sent)] { worker.submit(std::move(*sent)); });
   return {};
 }
 

@@ -106,6 +106,8 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   // Throws Error (kNotFound).
   PeerPtr get_peer(PeerId peer) const;
   std::shared_ptr<RegionRecord> find_region(RegionId region) const;
+  std::shared_ptr<const Route> make_route(PeerId peer, RegionId source, RemoteRegionId target,
+                                          Status& why_not);
   std::shared_ptr<PeerGroup> get_group(PeerId peer, DeviceGroupId group) const;
 
   const TransferEngineOptions options_;

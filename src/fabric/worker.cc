@@ -127,10 +127,17 @@ void Worker::set_turn_call(std::function<bool()> call) {
   post([this, call = std::move(call)]() mutable { turn_call_ = std::move(call); });
 }
 
+void Worker::submit(Submission&& submission) {
+  // Kept by active_ from then on.
+  PeerGroup& peer = *submission.route->group;
+  activate(submission.route->group);
+  peer.enqueue(std::move(submission), clock_.now_ns());
+  // It is posted later than its caller may have looked at a clock.
+  clock_.outdate();
+}
+
 void Worker::activate(const std::shared_ptr<PeerGroup>& peer) {
   thread_checker_.check();
-  // What was submitted in this turn is posted later than that.
-  clock_.forget();
   if (!peer->set_active(true)) active_.push_back(peer);
 }
 
@@ -148,6 +155,8 @@ bool Worker::run_commands() {
     running_.swap(commands_);
     ends_ = stopping_;
   }
+  // Commands were given after this turn began.
+  clock_.forget();
   for (std::function<void()>& command : running_) command();
   running_.clear();
   return true;

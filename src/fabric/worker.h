@@ -66,6 +66,8 @@ class Worker {
   const std::vector<std::vector<std::unique_ptr<Rail>>>& rails() const { return rails_; }
   std::uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
 
+  // Worker only. To the group of its route, which gets progress from then on.
+  void submit(Submission&& submission);
   // Worker only. The group gets progress until it wants none; call it again when it may want some.
   void activate(const std::shared_ptr<PeerGroup>& peer);
   // Worker only. Keeps a closed group until it is over, and ends it when the peer's process does;

@@ -157,6 +157,16 @@ TEST_P(InvalidSubmission, SourceThatWasDeregistered) {
   expect_untouched();
 }
 
+// What was looked up for one submission does not serve the next one when the region is gone.
+TEST_P(InvalidSubmission, SourceThatWasDeregisteredAfterItWasSent) {
+  auto lane = pair_.lane_to_other({65536, 65536, {}, {}});
+  ASSERT_TRUE(lane.works());
+  pair_.local().deregister(lane.source_region().id);
+  expect_refused(lane.list(counter_, {{0, 0, 64, 1}}), ErrorCode::kNotFound);
+  ASSERT_TRUE(lane_.works());
+  for (const auto& outcome : refused_) EXPECT_EQ(outcome->calls(), 0);
+}
+
 TEST_P(InvalidSubmission, AnEmptyListPostsNothing) {
   auto outcome = make_outcome<WriteResult>();
   const Status status =

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <utility>
+#include <vector>
 
 namespace kvrail {
 namespace {
@@ -28,6 +30,28 @@ TEST(SubmissionQueue, BlocksUntilThereIsRoom) {
       std::async(std::launch::async, [&] { return queue.enter(FullQueue::kBlock).has_value(); });
   place->leave();
   EXPECT_TRUE(waiting.get());
+}
+
+// Nobody waits for ever, and nobody has a place too many.
+TEST(SubmissionQueue, ManyThreadsShareFewPlaces) {
+  constexpr int kThreads = 4;
+  constexpr int kTurns = 20'000;
+  SubmissionQueue queue(2);
+  std::atomic<int> inside{0};
+  std::atomic<bool> too_many{false};
+  std::vector<std::future<void>> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.push_back(std::async(std::launch::async, [&] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        auto place = queue.enter(FullQueue::kBlock);
+        ASSERT_TRUE(place);
+        if (++inside > 2) too_many = true;
+        --inside;
+      }
+    }));
+  }
+  for (auto& thread : threads) thread.get();
+  EXPECT_FALSE(too_many);
 }
 
 TEST(SubmissionQueue, ClosingRefusesThoseWhoWait) {
