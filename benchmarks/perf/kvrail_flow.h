@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -40,7 +41,9 @@ class KvrailFlow : public std::enable_shared_from_this<KvrailFlow> {
   SendReport run(std::uint64_t passes, std::uint32_t depth);
 
  private:
-  void submit_next();
+  using Clock = std::chrono::steady_clock;
+
+  void submit_next(Clock::time_point now);
 
   TransferEngine& engine_;
   const std::vector<Route> routes_;

@@ -14,8 +14,8 @@ namespace kvrail {
 
 // A WriteList on its way: accepted by submit(), then the worker's until its callback has run.
 struct Submission {
-  Submission(WriteList list, WriteCallback done, std::shared_ptr<const Route> route,
-             SubmissionQueue::Place place)
+  Submission(WriteList&& list, WriteCallback&& done, std::shared_ptr<const Route>&& route,
+             SubmissionQueue::Place&& place)
       : list(std::move(list)),
         done(std::move(done)),
         route(std::move(route)),

@@ -248,8 +248,8 @@ std::shared_ptr<const Route> TransferEngineCore::make_route(PeerId peer, RegionI
   return route;
 }
 
-Status TransferEngineCore::submit(PeerId peer, WriteList list, FullQueue when_full,
-                                  WriteCallback done) {
+Status TransferEngineCore::submit(PeerId peer, WriteList&& list, FullQueue when_full,
+                                  WriteCallback&& done) {
   std::shared_ptr<const Route> route = peers_.find_route(peer, list.source, list.target);
   if (!route) {
     Status why_not;

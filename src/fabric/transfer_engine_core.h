@@ -54,7 +54,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   void confirm_remote_closed(PeerId peer);
   bool tend_closed_peers() { return peers_.tend_closed(); }
 
-  Status submit(PeerId peer, WriteList list, FullQueue when_full, WriteCallback done);
+  Status submit(PeerId peer, WriteList&& list, FullQueue when_full, WriteCallback&& done);
 
   CounterId take_counter(PeerId peer, DeviceGroupId group);
   void expect(PeerId peer, DeviceGroupId group, CounterId counter, std::uint64_t units,
