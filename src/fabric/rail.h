@@ -39,8 +39,10 @@ class Rail {
   // such descriptor. It belongs to the rail.
   int wait_descriptor() const { return wait_descriptor_; }
 
-  // Local writes' source and remote writes' target. Throws Error.
-  MrPtr register_memory(std::byte* data, std::uint64_t size_bytes);
+  // Local writes' source and remote writes' target, in the memory of this GPU or the host's. Throws
+  // Error; kUnsupported if the provider cannot reach the GPU's.
+  MrPtr register_memory(std::byte* data, std::uint64_t size_bytes,
+                        std::optional<CudaDeviceId> gpu = std::nullopt);
   // What a peer puts into a write's address for the region's first byte.
   std::uint64_t remote_base(const std::byte* data) const;
 
@@ -65,6 +67,8 @@ class Rail {
   };
 
   void open_wait_descriptor();
+  int register_once(std::byte* data, std::uint64_t size_bytes, std::optional<CudaDeviceId> gpu,
+                    std::uint64_t key, fid_mr** region);
 
   InfoPtr info_;
   ProviderLimits limits_;

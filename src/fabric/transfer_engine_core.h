@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/logger.h"
+#include "fabric/group_gpus.h"
 #include "fabric/host_proof.h"
 #include "fabric/peer_record.h"
 #include "fabric/peer_table.h"
@@ -110,6 +111,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
 
   const TransferEngineOptions options_;
   std::shared_ptr<const Logger> logger_;
+  const GroupGpus gpus_;
   const std::vector<Provider> providers_;
   const HostProof host_;
   // Outlives the workers, whose last commands tell it of peers that are over; it only keeps the
