@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "kvrail/error.h"
-
 namespace kvrail {
 namespace {
 
@@ -30,6 +28,15 @@ const char* text(CudaDevice::WriteOrder order) {
 bool wants_gpu_memory(const TransferEngineOptions& options) {
   return std::any_of(options.device_groups.begin(), options.device_groups.end(),
                      [](const DeviceGroupOptions& group) { return group.cuda_device.has_value(); });
+}
+
+Status show_arrivals(const CudaDevice* gpu) {
+  if (gpu == nullptr || gpu->write_order() != CudaDevice::WriteOrder::kFlush) return {};
+  if (gpu->flush_remote_writes()) return {};
+  return {ErrorCode::kFabric,
+          fmt::format("what has arrived in the memory of GPU {} could not be flushed, so that its "
+                      "kernels may not see it",
+                      gpu->id().value())};
 }
 
 GroupGpus::GroupGpus(const TransferEngineOptions& options) : gpus_(options.device_groups.size()) {

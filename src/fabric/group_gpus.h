@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kvrail/error.h"
 #include "kvrail/fabric_options.h"
 #include "kvrail/ids.h"
 #include "memory/cuda_device.h"
@@ -15,6 +16,10 @@ namespace kvrail {
 
 // Whether a device group has memory of a GPU, so that providers must reach it.
 bool wants_gpu_memory(const TransferEngineOptions& options);
+
+// Has the GPU's kernels see what has arrived before this, if that takes a flush; `gpu` may be null.
+// kFabric if the flush failed.
+Status show_arrivals(const CudaDevice* gpu);
 
 // The GPUs of an engine's device groups.
 //

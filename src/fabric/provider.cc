@@ -109,7 +109,8 @@ std::string missing_ability(const fi_info& info) {
     return fmt::format("its largest message is {} bytes and {} are needed",
                        limits.max_message_bytes, kMaxUnitBytes);
   }
-  if (limits.inject_bytes < sizeof(std::uint64_t)) {
+  // With a GPU's memory none may be injected.
+  if (!limits.injects_grants() && (info.caps & FI_HMEM) == 0) {
     return fmt::format("it injects {} bytes and {} are needed", limits.inject_bytes,
                        sizeof(std::uint64_t));
   }

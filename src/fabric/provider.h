@@ -35,6 +35,8 @@ struct ProviderLimits {
   std::size_t key_bytes = 8;
   std::size_t cq_data_bytes = 0;  // of an immediate; 4 are needed
   std::size_t inject_bytes = 0;
+  // Whether a word can be written without completion.
+  bool injects_grants() const { return inject_bytes >= sizeof(std::uint64_t); }
   std::size_t queue_size = 0;
   std::size_t source_segments = 1;
   std::size_t target_segments = 1;

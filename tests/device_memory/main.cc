@@ -1,0 +1,12 @@
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "support/scripted_fabric.h"
+
+int main(int argc, char** argv) {
+  kvrail::offer_scripted_provider();
+  ::setenv(kvrail::scripted::kCudaVariable, KVRAIL_FAKE_CUDA_DRIVER, 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
