@@ -13,8 +13,8 @@ set(ENV{KVRAIL_SCRIPTED_CUDA} "${DRIVER}")
 # run(<arguments>): leaves what was printed in `report`.
 function(run)
   execute_process(
-    COMMAND "${PERF}" pair --provider scripted --cuda-driver "${DRIVER}" --page-bytes 4K,2M --pages 8
-            --list-pages 4 --rounds 5 --round-ms 1 --messages 16 --baseline ${ARGN}
+    COMMAND "${PERF}" pair --provider scripted --cuda-driver "${DRIVER}" --page-bytes 4K,2M --pages 4
+            --list-pages 2 --rounds 5 --round-ms 1 --messages 16 --baseline ${ARGN}
     OUTPUT_VARIABLE report COMMAND_ERROR_IS_FATAL ANY)
   set(report "${report}" PARENT_SCOPE)
 endfunction()

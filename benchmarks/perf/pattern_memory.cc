@@ -39,6 +39,19 @@ std::byte* map_host(std::uint64_t size_bytes) {
   return static_cast<std::byte*>(data);
 }
 
+// Copies are synchronous from here on: the driver's own else may go on for a while after they
+// return, when a NIC writes already.
+std::byte* allocate_on(const CudaDevice& gpu, std::uint64_t size_bytes) {
+  std::byte* const data = gpu.allocate(size_bytes);
+  try {
+    gpu.synchronize_copies(data);
+  } catch (const Error&) {
+    gpu.free(data);
+    throw;
+  }
+  return data;
+}
+
 // Calls with offset and size of one chunk after the other.
 template <class Call>
 void each_chunk(std::uint64_t size_bytes, Call call) {
@@ -80,7 +93,7 @@ bool gap_is_clear(MemoryWindow& window, std::uint64_t offset, std::uint64_t size
 
 PatternMemory::PatternMemory(std::uint64_t size_bytes, std::shared_ptr<const CudaDevice> gpu)
     : gpu_(std::move(gpu)),
-      data_(gpu_ ? gpu_->allocate(size_bytes) : map_host(size_bytes)),
+      data_(gpu_ ? allocate_on(*gpu_, size_bytes) : map_host(size_bytes)),
       size_bytes_(size_bytes) {}
 
 PatternMemory::~PatternMemory() {

@@ -27,7 +27,7 @@ class PatternMemory {
   PatternMemory(const PatternMemory&) = delete;
   PatternMemory& operator=(const PatternMemory&) = delete;
 
-  // Where it lies, for who registers it.
+  // Where it lies, ready to be registered.
   std::byte* data() const { return data_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
   const CudaDevice* gpu() const { return gpu_.get(); }

@@ -140,7 +140,6 @@ RawEndpoint::Remote RawEndpoint::register_memory(const PatternMemory& memory) {
   attributes.access = FI_WRITE | FI_REMOTE_WRITE;
   attributes.requested_key = next_key_++;
   if (memory.gpu() != nullptr) {
-    memory.gpu()->synchronize_copies(memory.data());
     attributes.iface = FI_HMEM_CUDA;
     attributes.device.cuda = memory.gpu()->id().value();
   }
