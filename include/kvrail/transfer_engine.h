@@ -35,7 +35,7 @@ struct CounterReport {
 // Where the group's GPU does not see a NIC's writes in order, they are flushed before success is
 // said: completions order them for the host alone, and a kernel that was started on the word of one
 // might read what was there before. What was counted is then seen by kernels that are started
-// afterwards; peek() says nothing of the kind. kFabric when the flush failed.
+// afterwards; peek() says nothing of the kind (see show_arrivals). kFabric when the flush failed.
 using CounterCallback = std::function<void(const Status& status, const CounterReport& report)>;
 
 // Made by a worker in each turn of its loop; must not block. True: it waits for something that
@@ -150,6 +150,11 @@ class TransferEngine {
               CounterCallback reached);
   // What has arrived so far; a snapshot for messages and metrics.
   CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
+  // What peek() has counted so far is seen by the group's GPU when this returns, and does not land
+  // later over what is computed in its place; a counter that is reached and a peer that is closed
+  // bring the same. Nothing where no flush is needed; else some us, in any thread. kFabric when the
+  // flush failed. Throws Error (kInvalidArgument) for a group that does not exist.
+  Status show_arrivals(DeviceGroupId group) const;
   // The callback of a pending expect is dropped; it may still be running.
   void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
 

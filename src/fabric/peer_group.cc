@@ -339,6 +339,9 @@ void PeerGroup::close(bool peer_is_gone) {
     for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
   }
   addresses_.remove(links_);
+  // Nothing of the peer lands later, in the GPU's eyes either.
+  const Status shown = show_arrivals(settings_.gpu.get());
+  if (!shown.ok()) logger_->warning("{}: {}", life_->name(), shown.text());
   for (const CounterId counter : counters_.expected()) {
     const CounterReport report = counters_.report(counter);
     const CounterCallback reached = counters_.take_callback(counter);

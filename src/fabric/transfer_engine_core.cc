@@ -301,6 +301,11 @@ CounterReport TransferEngineCore::peek(PeerId peer, DeviceGroupId group, Counter
   return get_group(peer, group)->counters().report(counter);
 }
 
+Status TransferEngineCore::show_arrivals(DeviceGroupId group) const {
+  get_worker(group);
+  return kvrail::show_arrivals(gpus_.of(group).get());
+}
+
 void TransferEngineCore::release_counter(PeerId peer, DeviceGroupId group, CounterId counter) {
   const PeerPtr record = peers_.find(peer);
   if (!record || group.value() >= workers_.size()) return;

@@ -61,6 +61,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   void expect(PeerId peer, DeviceGroupId group, CounterId counter, std::uint64_t units,
               CounterCallback reached);
   CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
+  Status show_arrivals(DeviceGroupId group) const;
   void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
   void wake_peer(PeerId peer);
   void set_turn_call(DeviceGroupId group, TurnCall call);

@@ -51,6 +51,34 @@ TEST_F(Flush, ComesWithALateExpectation) {
   EXPECT_TRUE(lane.target_is_right());
 }
 
+// Else it would come with that of another counter, over what was computed there meanwhile.
+TEST_F(Flush, ComesWithTheFence) {
+  FabricPair pair(kScripted, options_with(0), options_with(1));
+  GpuLane lane(pair.connection().forward(), {0, 10'000}, {1, 10'000});
+  const CounterId counter = lane.take_counter();
+  const auto reached = lane.expect(counter, 2);
+  ASSERT_TRUE(written(lane.submit(counter, kFirst)));
+  ASSERT_TRUE(poll_until([&] { return lane.arrived(counter) == 1; }));
+  EXPECT_TRUE(lane.target_is_right()) << "seen without a flush: this test proves nothing";
+  ASSERT_TRUE(close_side(pair.connection().acceptor()));
+  lane.note(kFirst);
+  EXPECT_TRUE(lane.target_is_right());
+}
+
+TEST_F(Flush, ComesWhenItIsAskedFor) {
+  FabricPair pair(kScripted, options_with(0), options_with(1));
+  GpuLane lane(pair.connection().forward(), {0, 10'000}, {1, 10'000});
+  const CounterId counter = lane.take_counter();
+  ASSERT_TRUE(written(lane.submit(counter, kFirst)));
+  ASSERT_TRUE(poll_until([&] { return lane.arrived(counter) == 1; }));
+  EXPECT_TRUE(lane.target_is_right()) << "seen without a flush: this test proves nothing";
+  const TransferEngine& receiver = dynamic_cast<LocalNode&>(pair.other()).engine();
+  EXPECT_TRUE(receiver.show_arrivals(DeviceGroupId(0)).ok());
+  lane.note(kFirst);
+  EXPECT_TRUE(lane.target_is_right());
+  EXPECT_THROW(static_cast<void>(receiver.show_arrivals(DeviceGroupId(1))), Error);
+}
+
 TEST_F(Flush, IsLeftOutWhereTheGpuSeesWritesAtOnce) {
   const Variable order("KVRAIL_FAKE_CUDA_ORDER", "owner");
   FabricPair pair(kScripted, options_with(0), options_with(1));
