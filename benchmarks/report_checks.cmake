@@ -8,6 +8,14 @@ function(expect type)
   endif()
 endfunction()
 
+# Fails where a member has another value.
+function(expect_value value)
+  string(JSON found GET "${report}" ${ARGN})
+  if(NOT found STREQUAL value)
+    message(FATAL_ERROR "${ARGN} is '${found}', not '${value}'")
+  endif()
+endfunction()
+
 # Fails unless so many elements of a kind are in an SVG file.
 function(expect_drawn element count file)
   file(READ "${file}" plot)

@@ -22,6 +22,9 @@ namespace {
 
 using asio::ip::tcp;
 
+// That the other side may have said before it said what is wrong.
+constexpr int kLateWords = 4;
+
 // "[::1]:4600" and "host:4600".
 std::pair<std::string, std::string> split(const std::string& host_port) {
   const auto colon = host_port.rfind(':');
@@ -75,7 +78,10 @@ void Channel::send(const Json& message) {
   asio::error_code error;
   asio::write(socket_, std::array<asio::const_buffer, 2>{asio::buffer(head), asio::buffer(body)},
               error);
-  if (error) throw lost();
+  if (!error) return;
+  // What the other side said before it ended says more; receive() throws it.
+  for (int i = 0; i < kLateWords && readable(); ++i) receive();
+  throw lost();
 }
 
 void Channel::send_error(const std::string& text) { send({{"error", text}}); }

@@ -29,7 +29,7 @@ class Channel {
   using Socket = asio::generic::stream_protocol::socket;
   Channel(std::unique_ptr<asio::io_context> context, Socket socket);
 
-  // Throws Error (kPeerLost) when the other side is gone.
+  // Throws Error when the other side is gone: what it reported by send_error(), or kPeerLost.
   void send(const Json& message);
   // The next message. Throws Error: kPeerLost at the end of the stream, kDeadline after `patience`,
   // kMalformed, or what the other side reported by send_error().

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "kvrail/error.h"
+#include "perf/device.h"
 #include "perf/kv_plan.h"
 #include "perf/target_process.h"
 #include "perf/test_table.h"
@@ -20,6 +21,8 @@ struct Texts {
   std::string layout;
   std::string max_write;
   std::string max_memory;
+  std::string device = device_text(std::nullopt);
+  std::string target_device;
 };
 
 void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
@@ -76,6 +79,12 @@ void add_settings(CLI::App& app, Settings& settings, Texts& texts) {
   app.add_flag("--baseline", settings.baseline, "also plain libfabric loops, and the ratios");
   app.add_option("--max-memory", texts.max_memory, "bytes of pages; fewer pages are taken above it")
       ->capture_default_str();
+  app.add_option(kDeviceOption, texts.device,
+                 "where pages lie: host, or cuda:N for the memory of GPU N, that of all ranks of "
+                 "--tp-prefill and --tp-decode")
+      ->capture_default_str();
+  app.add_option(kTargetDeviceOption, texts.target_device,
+                 "where the target's do; else as --device");
 }
 
 void add_outputs(CLI::App& app, CommandLine& line) {
@@ -84,10 +93,16 @@ void add_outputs(CLI::App& app, CommandLine& line) {
   app.add_option("--csv", line.csv_path, "file for the results as CSV; - prints only them");
 }
 
+void add_cuda_driver(CLI::App& app, LocalSettings& local) {
+  app.add_option("--cuda-driver", local.cuda_driver, "of the GPUs; loaded if one is named")
+      ->capture_default_str();
+}
+
 void add_local(CLI::App& app, LocalSettings& local) {
   app.add_option("--bind", local.bind_address, "address of this host for socket providers")
       ->capture_default_str();
   app.add_option("--core", local.core, "core to run on; -1: any")->capture_default_str();
+  add_cuda_driver(app, local);
 }
 
 void add_source_cores(CLI::App& app, LocalSettings& local) {
@@ -105,7 +120,7 @@ void read_model(Settings& settings) {
   settings.model = std::filesystem::path(settings.model).filename().string();
 }
 
-void finish(Settings& settings, const Texts& texts) {
+void finish(Settings& settings, LocalSettings& local, const Texts& texts) {
   settings.page_bytes.clear();
   for (const std::string& text : texts.page_bytes) {
     settings.page_bytes.push_back(parse_bytes(text));
@@ -113,6 +128,10 @@ void finish(Settings& settings, const Texts& texts) {
   settings.layout = parse_layout(texts.layout);
   if (!texts.max_write.empty()) settings.max_write_bytes = parse_bytes(texts.max_write);
   settings.max_memory_bytes = parse_bytes(texts.max_memory);
+  local.device = parse_device(texts.device, kDeviceOption);
+  settings.target_device = texts.target_device.empty()
+                               ? local.device
+                               : parse_device(texts.target_device, kTargetDeviceOption);
   read_model(settings);
   settings.check();
   // Wrong names end here, before anything is started.
@@ -144,6 +163,7 @@ CommandLine parse_command_line(int count, char** arguments) {
       ->delimiter(',')
       ->expected(2);
   add_source_cores(pair, line.local);
+  add_cuda_driver(pair, line.local);
 
   CLI::App& serve = *app.add_subcommand("serve", "the target, for sources on other hosts");
   serve.add_option("--listen", line.address, "HOST:PORT; whoever reaches it is served")->required();
@@ -167,7 +187,7 @@ CommandLine parse_command_line(int count, char** arguments) {
     } else if (serve.parsed()) {
       line.mode = CommandLine::Mode::kServe;
     } else {
-      finish(line.settings, texts);
+      finish(line.settings, line.local, texts);
       check_plot(line);
       line.mode = run.parsed() ? CommandLine::Mode::kRun : CommandLine::Mode::kPair;
     }

@@ -16,6 +16,8 @@ TransferEngineOptions engine_options(const Settings& settings, const LocalSettin
   DeviceGroupOptions& group = options.device_groups[0];
   if (!settings.nic.empty()) group.nics = {settings.nic};
   group.rails_per_nic = settings.rails;
+  group.cuda_device = local.device;
+  options.cuda_driver = local.cuda_driver;
   if (local.core >= 0) group.cores = {static_cast<unsigned>(local.core)};
   return options;
 }

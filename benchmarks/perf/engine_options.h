@@ -5,7 +5,8 @@
 
 namespace kvrail::perf {
 
-// What the settings say of an engine, with one device group.
+// What the settings say of an engine, with one device group: the pages of a side are one region,
+// in the memory of one GPU or of the host.
 TransferEngineOptions engine_options(const Settings& settings, const LocalSettings& local);
 
 }  // namespace kvrail::perf

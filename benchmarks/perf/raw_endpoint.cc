@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "kvrail/error.h"
+#include "memory/cuda_device.h"
 
 namespace kvrail::perf {
 namespace {
@@ -30,15 +31,28 @@ std::vector<std::string> libfabric_names(const std::string& provider) {
   return {provider};
 }
 
+Error no_gpu_memory(const std::string& provider) {
+  return {
+      ErrorCode::kUnsupported,
+      fmt::format("baseline: provider '{}' cannot reach a GPU's memory with this libfabric; use "
+                  "one that was built with CUDA, with efa or verbs, or --device host",
+                  provider)};
+}
+
 }  // namespace
 
-RawEndpoint::Info RawEndpoint::find(const Settings& settings, const LocalSettings& local) {
+RawEndpoint::Info RawEndpoint::query(const Settings& settings, const LocalSettings& local,
+                                     bool gpu_memory) {
   for (const std::string& name : libfabric_names(settings.provider)) {
     const Info hints(::fi_allocinfo());
     hints->caps = FI_MSG | FI_RMA;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    if (gpu_memory) {
+      hints->caps |= FI_HMEM;
+      hints->domain_attr->mr_mode |= FI_MR_HMEM;
+    }
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     // Both are freed with the hints.
@@ -61,6 +75,13 @@ RawEndpoint::Info RawEndpoint::find(const Settings& settings, const LocalSetting
       }
     }
   }
+  return nullptr;
+}
+
+RawEndpoint::Info RawEndpoint::find(const Settings& settings, const LocalSettings& local) {
+  const bool gpu_memory = local.device.has_value();
+  if (Info info = query(settings, local, gpu_memory)) return info;
+  if (gpu_memory && query(settings, local, false)) throw no_gpu_memory(settings.provider);
   throw Error(ErrorCode::kNotFound,
               fmt::format("baseline: provider '{}' cannot be had; with --baseline name one, not "
                           "'auto'",
@@ -110,15 +131,28 @@ void RawEndpoint::set_peer(const std::vector<std::byte>& name) {
   }
 }
 
-RawEndpoint::Remote RawEndpoint::register_memory(std::byte* data, std::uint64_t size_bytes) {
+RawEndpoint::Remote RawEndpoint::register_memory(const PatternMemory& memory) {
   region_.reset();
+  const iovec range{memory.data(), memory.size_bytes()};
+  fi_mr_attr attributes{};
+  attributes.mr_iov = &range;
+  attributes.iov_count = 1;
+  attributes.access = FI_WRITE | FI_REMOTE_WRITE;
+  attributes.requested_key = next_key_++;
+  if (memory.gpu() != nullptr) {
+    attributes.iface = FI_HMEM_CUDA;
+    attributes.device.cuda = memory.gpu()->id().value();
+  }
   fid_mr* region = nullptr;
-  check(::fi_mr_reg(domain_.get(), data, size_bytes, FI_WRITE | FI_REMOTE_WRITE, 0, next_key_++, 0,
-                    &region, nullptr),
-        "fi_mr_reg");
+  const int result = ::fi_mr_regattr(domain_.get(), &attributes, 0, &region);
+  if (memory.gpu() != nullptr &&
+      (result == -FI_ENOSYS || result == -FI_EOPNOTSUPP || result == -FI_EINVAL)) {
+    throw no_gpu_memory(provider());
+  }
+  check(result, "fi_mr_regattr");
   region_.reset(region);
   const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-  return {is_virtual ? reinterpret_cast<std::uintptr_t>(data) : 0, ::fi_mr_key(region)};
+  return {is_virtual ? reinterpret_cast<std::uintptr_t>(memory.data()) : 0, ::fi_mr_key(region)};
 }
 
 void RawEndpoint::write(fi_msg_rma& message, std::uint64_t immediate) {

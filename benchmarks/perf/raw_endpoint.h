@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "perf/pattern_memory.h"
 #include "perf/settings.h"
 
 namespace kvrail::perf {
@@ -25,7 +26,8 @@ template <class Resource>
 using Fid = std::unique_ptr<Resource, CloseFid>;
 
 // One libfabric endpoint with everything that it takes, and nothing of kvrail: what the baselines
-// post to. Failures are thrown as Error (kFabric). Threads: one.
+// post to. Failures are thrown as Error (kFabric; kUnsupported for a provider that cannot reach the
+// memory of the GPU). Threads: one.
 class RawEndpoint {
  public:
   RawEndpoint(const Settings& settings, const LocalSettings& local);
@@ -43,7 +45,7 @@ class RawEndpoint {
     std::uint64_t base = 0;
     std::uint64_t key = 0;
   };
-  Remote register_memory(std::byte* data, std::uint64_t size_bytes);
+  Remote register_memory(const PatternMemory& memory);
   void unregister_memory() { region_.reset(); }
   void* descriptor() const { return ::fi_mr_desc(region_.get()); }
 
@@ -62,6 +64,8 @@ class RawEndpoint {
   };
   using Info = std::unique_ptr<fi_info, FreeInfo>;
   static Info find(const Settings& settings, const LocalSettings& local);
+  // None: null.
+  static Info query(const Settings& settings, const LocalSettings& local, bool gpu_memory);
   [[noreturn]] void throw_queue_error();
 
   // In the order in which they are opened; closed the other way round.

@@ -26,8 +26,9 @@ void RawTransport::connect(Channel& channel, Role) {
 void RawTransport::open(const PagePlan& plan, const KvPlan*, const PatternMemory& memory,
                         Channel& channel) {
   plan_ = plan;
+  memory_ = &memory;
   data_ = memory.data();
-  const RawEndpoint::Remote own = endpoint_.register_memory(data_, memory.size_bytes());
+  const RawEndpoint::Remote own = endpoint_.register_memory(memory);
   channel.send({{"base", own.base}, {"key", own.key}});
   const Json other = channel.receive();
   remote_ = {other.at("base"), other.at("key")};
@@ -123,6 +124,7 @@ void RawTransport::wait_units(std::uint64_t units) {
   if (endpoint_.units_arrived() > units) {
     throw Error(ErrorCode::kUnitsExceeded, "baseline: more pages arrived than were expected");
   }
+  memory_->flush_arrivals();
 }
 
 void RawTransport::post_range(std::uint64_t source_offset, std::uint64_t target_offset,

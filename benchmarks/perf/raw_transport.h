@@ -53,6 +53,7 @@ class RawTransport final : public Transport {
   const Kind kind_;
   RawEndpoint endpoint_;
   PagePlan plan_;
+  const PatternMemory* memory_ = nullptr;
   std::byte* data_ = nullptr;
   RawEndpoint::Remote remote_;
   std::vector<Write> writes_;

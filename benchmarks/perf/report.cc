@@ -10,12 +10,19 @@
 namespace kvrail::perf {
 namespace {
 
+// "host memory", "cuda:0 (NVIDIA H200)".
+std::string place_of_pages(const Json& host) {
+  if (!host.contains("gpu")) return "host memory";
+  return fmt::format("{} ({})", host.at("device").get<std::string>(),
+                     host.at("gpu").get<std::string>());
+}
+
 void add_host(std::string& text, const char* role, const Json& host) {
-  text += fmt::format("{}: {}, {}, {} cores, {}, TCP {}, libfabric {}\n", role,
+  text += fmt::format("{}: {}, {}, {} cores, {}, TCP {}, libfabric {}, pages in {}\n", role,
                       host.at("host").get<std::string>(), host.at("cpu").get<std::string>(),
                       host.at("cores").get<unsigned>(), host.at("kernel").get<std::string>(),
                       host.at("congestion_control").get<std::string>(),
-                      host.at("libfabric").get<std::string>());
+                      host.at("libfabric").get<std::string>(), place_of_pages(host));
 }
 
 void add_case(std::string& text, const Case& result) {

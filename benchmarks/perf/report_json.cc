@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "perf/report.h"
 
 namespace kvrail::perf {
@@ -13,6 +15,13 @@ Json to_json(const Round& round) {
   return {{"seconds", round.seconds},           {"bytes", round.bytes},
           {"operations", round.operations},     {"writes", round.writes},
           {"source_cpu_s", round.source_cpu_s}, {"target_cpu_s", round.target_cpu_s}};
+}
+
+// Device and name of its GPU, empty for the host.
+std::string device_columns(const Json& host) {
+  std::string gpu = host.value("gpu", "");
+  std::replace(gpu.begin(), gpu.end(), ',', ' ');
+  return fmt::format("{},{}", host.at("device").get<std::string>(), gpu);
 }
 
 }  // namespace
@@ -62,14 +71,18 @@ Json report_json(const Results& results) {
 
 std::string csv_text(const Results& results) {
   std::string text =
-      "test,layout,contender,provider,page_bytes,pages,list_pages,rounds,gb_per_s_median,"
+      "test,layout,contender,provider,source_device,source_gpu,target_device,target_gpu,page_bytes,"
+      "pages,list_pages,rounds,gb_per_s_median,"
       "gb_per_s_min,gb_per_s_max,operations_per_s_median,writes_per_operation,latency_us_min,"
       "latency_us_median,latency_us_p99,source_cpu_s_per_gb,target_cpu_s_per_gb\n";
-  const auto provider = results.environment.at("provider").get<std::string>();
+  const std::string place =
+      fmt::format("{},{},{}", results.environment.at("provider").get<std::string>(),
+                  device_columns(results.environment.at("source")),
+                  device_columns(results.environment.at("target")));
   for (const Case& result : results.cases) {
     const Summary summary = summarize(result);
     text += fmt::format("{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},", result.test,
-                        result.layout, result.contender, provider, result.page_bytes, result.pages,
+                        result.layout, result.contender, place, result.page_bytes, result.pages,
                         result.list_pages, result.rounds.size(), summary.gb_per_s.median,
                         summary.gb_per_s.min, summary.gb_per_s.max, summary.operations_per_s.median,
                         summary.writes_per_operation);

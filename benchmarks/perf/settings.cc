@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kvrail/error.h"
+#include "perf/device.h"
 
 namespace kvrail::perf {
 namespace {
@@ -117,7 +118,8 @@ Json to_json(const Settings& settings) {
           {"round_ms", settings.round_ms},
           {"messages", settings.messages},
           {"baseline", settings.baseline},
-          {"max_memory_bytes", settings.max_memory_bytes}};
+          {"max_memory_bytes", settings.max_memory_bytes},
+          {"target_device", device_text(settings.target_device)}};
 }
 
 Settings settings_from_json(const Json& json) {
@@ -149,6 +151,8 @@ Settings settings_from_json(const Json& json) {
     json.at("messages").get_to(settings.messages);
     json.at("baseline").get_to(settings.baseline);
     json.at("max_memory_bytes").get_to(settings.max_memory_bytes);
+    settings.target_device =
+        parse_device(json.at("target_device").get<std::string>(), kTargetDeviceOption);
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::kMalformed, fmt::format("the other side's settings: {}", error.what()));
   }

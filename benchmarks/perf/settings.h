@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "kvrail/ids.h"
 
 namespace kvrail::perf {
 
@@ -54,6 +57,8 @@ struct Settings {
   std::uint32_t messages = 2000;  // of a round of the test "message"
   bool baseline = false;
   std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;  // of the pages of one size
+  // The GPU whose memory the target's pages lie in; none: the host's.
+  std::optional<CudaDeviceId> target_device;
 
   // Throws Error (kInvalidArgument) for a value outside its range; the text names the option.
   void check() const;
@@ -70,6 +75,9 @@ struct LocalSettings {
   int pass_core = -1;  // that layers are signalled from; -1: the same
   // Free for the watcher's thread, which spins there; -1: the same, where it naps.
   int watcher_core = -1;
+  // The GPU whose memory the pages of this side lie in; none: the host's.
+  std::optional<CudaDeviceId> device;
+  std::string cuda_driver = "libcuda.so.1";  // loaded if a GPU is named
 };
 
 }  // namespace kvrail::perf

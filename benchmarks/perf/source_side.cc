@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kvrail/error.h"
+#include "perf/device.h"
 #include "perf/host.h"
 #include "perf/kvrail_transport.h"
 
@@ -25,9 +26,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Json greet(Channel& channel, const Settings& settings) {
+Json greet(Channel& channel, const Settings& settings, const CudaDevice* gpu) {
   channel.send({{"kvrail-perf", kWordsVersion}, {"settings", to_json(settings)}});
-  return {{"source", describe_host()}, {"target", channel.receive().at("host")}};
+  return {{"source", describe_side(gpu)}, {"target", channel.receive().at("host")}};
 }
 
 // The tests and their scenes, which are all known before anything is measured.
@@ -52,8 +53,9 @@ std::vector<std::pair<Test, Scene>> scenes_of(const Settings& settings) {
 SourceSide::SourceSide(Channel& channel, const Settings& settings, const LocalSettings& local)
     : channel_(channel),
       settings_(settings),
-      environment_(greet(channel, settings)),
-      stage_(settings, local, channel, Role::kSource) {
+      gpu_(open_device(local, kDeviceOption)),
+      environment_(greet(channel, settings, gpu_.get())),
+      stage_(settings, local, gpu_, channel, Role::kSource) {
   const auto& kvrail = dynamic_cast<const KvrailTransport&>(stage_.contender("kvrail"));
   environment_["provider"] = kvrail.provider();
   environment_["engine"] = kvrail.describe();
@@ -186,7 +188,7 @@ Round SourceSide::messages(const std::string& contender, std::uint32_t count) {
   PatternMemory& memory = stage_.memory();
   const std::uint64_t echo_offset = stage_.plan().echo_offset();
   const auto [source_offset, target_offset, size_bytes] = stage_.plan().pages.front();
-  std::fill_n(memory.data() + echo_offset, size_bytes, std::byte{0});
+  memory.clear(echo_offset, size_bytes);
   channel_.send({{"do", "messages"},
                  {"contender", contender},
                  {"count", count},

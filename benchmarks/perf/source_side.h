@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "perf/progress.h"
@@ -11,7 +12,7 @@
 namespace kvrail::perf {
 
 // Of the words between the two sides.
-inline constexpr int kWordsVersion = 3;
+inline constexpr int kWordsVersion = 4;
 
 // The process that writes and measures: leads a target through all tests of the settings.
 class SourceSide {
@@ -43,6 +44,7 @@ class SourceSide {
 
   Channel& channel_;
   const Settings settings_;
+  const std::shared_ptr<const CudaDevice> gpu_;
   Json environment_;
   Stage stage_;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kvrail/error.h"
+#include "memory/cuda_device.h"
 #include "perf/kv_transport.h"
 #include "perf/kvrail_transport.h"
 #include "perf/raw_transport.h"
@@ -11,8 +12,9 @@
 
 namespace kvrail::perf {
 
-Stage::Stage(const Settings& settings, const LocalSettings& local, Channel& channel, Role role)
-    : settings_(settings), channel_(channel), role_(role) {
+Stage::Stage(const Settings& settings, const LocalSettings& local,
+             std::shared_ptr<const CudaDevice> gpu, Channel& channel, Role role)
+    : settings_(settings), gpu_(std::move(gpu)), channel_(channel), role_(role) {
   add("kvrail", std::make_unique<KvrailTransport>(settings, local));
   if (settings.baseline) {
     add("best", std::make_unique<RawTransport>(RawTransport::Kind::kBest, settings, local));
@@ -47,7 +49,7 @@ void Stage::open(const Scene& scene) {
       kv_ = make_signal_plan();
       break;
   }
-  memory_ = std::make_unique<PatternMemory>(plan().memory_bytes());
+  memory_ = std::make_unique<PatternMemory>(plan().memory_bytes(), gpu_);
   if (role_ == Role::kSource) memory_->fill();
   for (const std::string& name : scene.contenders) {
     contender(name).open(plan(), request(), *memory_, channel_);

@@ -8,6 +8,10 @@
 #include "perf/scene.h"
 #include "perf/transport.h"
 
+namespace kvrail {
+class CudaDevice;
+}
+
 namespace kvrail::perf {
 
 // One side's memory, and the ways of moving pages that are compared, by name: "kvrail" (a
@@ -15,8 +19,10 @@ namespace kvrail::perf {
 // test is about requests). Both sides make the same calls in the same order.
 class Stage {
  public:
-  // Opens and connects what the settings ask for. The channel outlives the stage.
-  Stage(const Settings& settings, const LocalSettings& local, Channel& channel, Role role);
+  // Opens and connects what the settings ask for. The channel outlives the stage. `gpu` is the one
+  // that `local` names.
+  Stage(const Settings& settings, const LocalSettings& local, std::shared_ptr<const CudaDevice> gpu,
+        Channel& channel, Role role);
   ~Stage();
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
@@ -41,6 +47,7 @@ class Stage {
   void close();
 
   const Settings settings_;
+  const std::shared_ptr<const CudaDevice> gpu_;
   Channel& channel_;
   const Role role_;
   PagePlan plan_;

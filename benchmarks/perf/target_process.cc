@@ -39,8 +39,10 @@ TargetProcess::TargetProcess(const LocalSettings& local) {
   require(::posix_spawn_file_actions_init(&actions), "posix_spawn_file_actions_init");
   int error = ::posix_spawn_file_actions_adddup2(&actions, ends[1], kChannelFd);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::string words[] = {
-      program, kTargetCommand, "--bind", local.bind_address, "--core", std::to_string(local.core)};
+  std::string words[] = {program,         kTargetCommand,
+                         "--bind",        local.bind_address,
+                         "--core",        std::to_string(local.core),
+                         "--cuda-driver", local.cuda_driver};
   char* arguments[std::size(words) + 1] = {};
   for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
   if (error == 0) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kvrail/error.h"
+#include "perf/device.h"
 #include "perf/host.h"
 #include "perf/source_side.h"
 
@@ -32,8 +33,10 @@ void TargetSide::serve_words() {
     throw Error(ErrorCode::kVersionMismatch, "both sides must be of the same kvrail-perf");
   }
   const Settings settings = settings_from_json(hello.at("settings"));
-  channel_.send({{"host", describe_host()}});
-  stage_ = std::make_unique<Stage>(settings, local_, channel_, Role::kTarget);
+  local_.device = settings.target_device;
+  const auto gpu = open_device(local_, kTargetDeviceOption);
+  channel_.send({{"host", describe_side(gpu.get())}});
+  stage_ = std::make_unique<Stage>(settings, local_, gpu, channel_, Role::kTarget);
   while (true) {
     const Json word = channel_.receive();
     const std::string what = word.at("do");

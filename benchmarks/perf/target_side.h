@@ -21,7 +21,7 @@ class TargetSide {
   void messages(const Json& word);
 
   Channel& channel_;
-  const LocalSettings local_;
+  LocalSettings local_;
   std::unique_ptr<Stage> stage_;
 };
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kvrail/ids.h"
 #include "kvrail/log.h"
 
 namespace kvrail {
@@ -23,6 +25,10 @@ struct DeviceGroupOptions {
   std::uint16_t rails_per_nic = 1;
   // Cores that the worker may run on. Empty: it is not pinned.
   std::vector<unsigned> cores;
+  // The GPU whose memory this group's regions may lie in, beside the host's. Needs the CUDA driver,
+  // and a libfabric whose provider reaches a GPU's memory. None: the host's only; if no group has
+  // one, CUDA is not loaded. docs/device_memory.md has more.
+  std::optional<CudaDeviceId> cuda_device = {};
 };
 
 // How a TransferEngine is opened. Every default is usable; the comment says who should change it.
@@ -30,7 +36,8 @@ struct TransferEngineOptions {
   // "auto", "efa", "verbs", "tcp" (the native one, whatever this libfabric calls it),
   // "tcp;ofi_rxm" (libfabric 1 only), "shm", or any other libfabric provider name. A named provider
   // that is not usable is an error; it is never replaced silently. "auto" takes, per peer: efa or
-  // verbs, then shm if both are on one host, then tcp.
+  // verbs, then shm if both are on one host, then tcp; of them those that reach a GPU's memory,
+  // and not shm, if a device group has a GPU.
   std::string provider = "auto";
 
   // Address that socket providers bind, IPv4 or IPv6 literal. Deployments on more than one host
@@ -59,6 +66,10 @@ struct TransferEngineOptions {
   // How long a worker polls without progress before it dozes (waiting on the provider's
   // descriptor, or in naps of 50 us to 1 ms where it has none). 0 dozes at once.
   std::uint32_t spin_us = 200;
+
+  // The CUDA driver, by name or path, as dlopen takes it. Looked at only if a device group has a
+  // cuda_device.
+  std::string cuda_driver = "libcuda.so.1";
 
   LogSink log;
 };

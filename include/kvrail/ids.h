@@ -26,6 +26,8 @@ class StrongId {
 
 // One GPU (or the host) with the rails, cores and NUMA node nearest to it; dense from 0.
 using DeviceGroupId = StrongId<struct DeviceGroupTag, std::uint16_t>;
+// A GPU, by the ordinal that the CUDA driver gives it in this process, after CUDA_VISIBLE_DEVICES.
+using CudaDeviceId = StrongId<struct CudaDeviceTag, std::uint16_t>;
 // A rail within its device group; dense from 0.
 using RailIndex = StrongId<struct RailTag, std::uint16_t>;
 // A rail of a node. Where an engine has several providers open, the same index names a rail of

@@ -31,6 +31,11 @@ struct CounterReport {
 // Called once per `expect`: with success when exactly the expected units are there, with
 // kUnitsExceeded when more came, with kLinkClosed when the peer's links were closed before. Runs on
 // the device group's worker and must not block.
+//
+// Where the group's GPU does not see a NIC's writes in order, they are flushed before success is
+// said: completions order them for the host alone, and a kernel that was started on the word of one
+// might read what was there before. What was counted is then seen by kernels that are started
+// afterwards; peek() says nothing of the kind (see show_arrivals). kFabric when the flush failed.
 using CounterCallback = std::function<void(const Status& status, const CounterReport& report)>;
 
 // Made by a worker in each turn of its loop; must not block. True: it waits for something that
@@ -91,7 +96,11 @@ class TransferEngine {
   // The same for one peer: which provider was chosen for it and why.
   std::string describe_peer(PeerId peer) const;
 
-  // `size_bytes` at least 1; overlapping and repeated registrations are fine. Throws Error.
+  // Memory of the host, or of the group's GPU (DeviceGroupOptions::cuda_device), which the driver
+  // tells apart. `size_bytes` at least 1; overlapping and repeated registrations are fine. Throws
+  // Error: kInvalidArgument for memory of another GPU, or that is not all of one; kUnsupported for
+  // a GPU's memory that the provider cannot reach, or whose GPU would not see what arrives; and
+  // others.
   MemoryRegion register_memory(DeviceGroupId group, std::byte* data, std::uint64_t size_bytes);
 
   struct Introduction {
@@ -141,6 +150,11 @@ class TransferEngine {
               CounterCallback reached);
   // What has arrived so far; a snapshot for messages and metrics.
   CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
+  // What peek() has counted so far is seen by the group's GPU when this returns, and does not land
+  // later over what is computed in its place; a counter that is reached and a peer that is closed
+  // bring the same. Nothing where no flush is needed; else some us, in any thread. kFabric when the
+  // flush failed. Throws Error (kInvalidArgument) for a group that does not exist.
+  Status show_arrivals(DeviceGroupId group) const;
   // The callback of a pending expect is dropped; it may still be running.
   void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
 

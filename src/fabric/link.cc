@@ -46,6 +46,7 @@ Link::Link(Rail& rail, const Settings& settings)
   grant_words_ = std::make_unique<std::uint64_t[]>(grant_word_count_);
   grant_region_ = rail_.register_memory(reinterpret_cast<std::byte*>(grant_words_.get()),
                                         grant_word_count_ * sizeof(std::uint64_t));
+  if (!rail_.limits().injects_grants()) grant_source_ = std::make_unique<GrantSource>(rail_);
   slots_.resize(settings.queue_depth);
   in_use_.resize(settings.queue_depth);
   for (WriteSlot& slot : slots_) {
@@ -63,9 +64,11 @@ void Link::open_queue(const Settings& settings) {
   attributes.format = FI_CQ_FORMAT_DATA;
   attributes.wait_obj = FI_WAIT_NONE;  // the rail has a descriptor for all its links
   // Our completions, the peer's immediates, and its grants: a channel has no more than two on their
-  // way, since each allows half of what may be outstanding, and repeats.
+  // way, since each allows half of what may be outstanding, and repeats. Our own grants only
+  // complete where they are not injected.
   attributes.size = settings.queue_depth + settings.receive_credit +
-                    (2 + kMaxGrantRepeats) * settings.channels_out + 8;
+                    (2 + kMaxGrantRepeats) * settings.channels_out +
+                    (grant_source_ ? GrantSource::kWords : 0) + 8;
   fid_cq* cq = nullptr;
   if (const int code = fi_cq_open(rail_.domain(), &attributes, &cq, nullptr)) {
     fail(rail_, fmt::format("opening a completion queue of {} entries", attributes.size), code);
@@ -170,6 +173,9 @@ long Link::post(fi_msg_rma& message, std::uint64_t flags, WriteSlot* slot) {
 
 long Link::post_grant(std::uint64_t granted, fi_addr_t target, std::uint64_t address,
                       std::uint64_t key, std::uint32_t immediate) {
+  if (grant_source_) {
+    return grant_source_->post(endpoint_.get(), granted, target, address, key, immediate);
+  }
   return fi_inject_writedata(endpoint_.get(), &granted, sizeof granted, immediate, target, address,
                              key);
 }
@@ -206,6 +212,7 @@ bool Link::read_error(QueueError& error) {
                               fabric_error_text(-static_cast<long>(entry.err)))};
   const bool ours = (entry.flags & FI_REMOTE_WRITE) == 0 && is_slot(entry.op_context);
   error.slot = ours ? static_cast<WriteSlot*>(entry.op_context) : nullptr;
+  if (!ours && (entry.flags & FI_REMOTE_WRITE) == 0) complete_grant(entry.op_context);
   return true;
 }
 
@@ -238,6 +245,7 @@ void Link::close(bool in_mid_write, std::span<const Bytes> peer_endpoints) {
   if (rail_.limits().closes_read_empty) read_empty(in_mid_write ? kQuietInMidWriteNs : kQuietNs);
   endpoint_.reset();
   cq_.reset();
+  grant_source_.reset();
   grant_region_.reset();
 }
 
@@ -245,6 +253,7 @@ void Link::abandon() {
   if (!endpoint_) return;
   remove_shm_name(address().endpoint);
   rail_.park(std::move(endpoint_), std::move(cq_));
+  grant_source_.reset();
   grant_region_.reset();
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/byte_codec.h"
 #include "fabric/fabric_resource.h"
+#include "fabric/grant_source.h"
 #include "fabric/introduction.h"
 #include "fabric/rail.h"
 #include "kvrail/error.h"
@@ -82,9 +83,13 @@ class Link {
   // fi_writemsg with the slot as context: 0, -FI_EAGAIN, or an error; on anything but 0 the slot is
   // still the caller's.
   long post(fi_msg_rma& message, std::uint64_t flags, WriteSlot* slot);
-  // An 8-byte write with an immediate, without completion.
+  // An 8-byte write with an immediate, whose completion nobody is told of. 0, -FI_EAGAIN, or an
+  // error.
   long post_grant(std::uint64_t granted, fi_addr_t target, std::uint64_t address, std::uint64_t key,
                   std::uint32_t immediate);
+
+  // Grants whose words are in use until they are polled for: none where the provider injects.
+  bool has_outstanding_grants() const { return grant_source_ && grant_source_->has_outstanding(); }
 
   // The number of immediates ever allowed to the channel.
   std::uint64_t granted(std::uint32_t grant_word) const;
@@ -117,6 +122,9 @@ class Link {
   // False if there was none after all.
   bool read_error(QueueError& error);
   bool is_slot(const void* context) const;
+  bool complete_grant(const void* context) {
+    return grant_source_ && grant_source_->complete(context);
+  }
   void read_empty(std::int64_t quiet_ns);
   void open_queue(const Settings& settings);
   void open_endpoint();
@@ -133,6 +141,7 @@ class Link {
   bool failed_ = false;
   bool may_post_ = true;
   MrPtr grant_region_;
+  std::unique_ptr<GrantSource> grant_source_;  // null: the provider injects
   CqPtr cq_;
   EndpointPtr endpoint_;
 };
@@ -168,6 +177,8 @@ bool Link::poll(Handler& handler) {
       auto* slot = static_cast<WriteSlot*>(entry.op_context);
       handler.on_write_done(*slot, Status{});
       free_slot(slot);
+    } else if ((entry.flags & FI_REMOTE_WRITE) == 0 && complete_grant(entry.op_context)) {
+      // There is a free word more.
     } else if ((entry.flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) != 0) {
       handler.on_immediate(*this, static_cast<std::uint32_t>(entry.data));
     }

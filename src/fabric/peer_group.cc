@@ -152,7 +152,7 @@ void PeerGroup::run_callback(CounterId counter, CounterTable::Arrival outcome) {
   const CounterReport report = counters_.report(counter);
   const CounterCallback reached = counters_.take_callback(counter);
   if (outcome == CounterTable::Arrival::kReached) {
-    if (reached) reached({}, report);
+    if (reached) reached(show_arrivals(settings_.gpu.get()), report);
     return;
   }
   Status status(ErrorCode::kUnitsExceeded,
@@ -303,6 +303,8 @@ bool PeerGroup::wants_polling(TurnClock& clock) const {
   return writes_outstanding_ > 0 || counters_.taken() > 0 || credit_.has_due_grants() ||
          std::any_of(lanes_.begin(), lanes_.end(),
                      [](const auto& lane) { return lane->has_work(); }) ||
+         std::any_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link->has_outstanding_grants(); }) ||
          clock.now_ns() < awake_until_ns_;
 }
 
@@ -342,6 +344,9 @@ void PeerGroup::close(bool peer_is_gone) {
     for (const auto& link : links_) link->close(in_mid_write, peer_endpoints_);
   }
   addresses_.remove(links_);
+  // Nothing of the peer lands later, in the GPU's eyes either.
+  const Status shown = show_arrivals(settings_.gpu.get());
+  if (!shown.ok()) logger_->warning("{}: {}", life_->name(), shown.text());
   for (const CounterId counter : counters_.expected()) {
     const CounterReport report = counters_.report(counter);
     const CounterCallback reached = counters_.take_callback(counter);

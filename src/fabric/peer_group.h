@@ -13,6 +13,7 @@
 #include "base/turn_clock.h"
 #include "fabric/channel.h"
 #include "fabric/counter_table.h"
+#include "fabric/group_gpus.h"
 #include "fabric/inbound_credit.h"
 #include "fabric/introduction.h"
 #include "fabric/lane.h"
@@ -43,6 +44,7 @@ class PeerGroup {
     std::uint32_t submission_queue_length = 0;
     std::uint64_t merge_bytes = 0;
     std::uint64_t write_flags = 0;
+    std::shared_ptr<const CudaDevice> gpu;  // whose memory is written to; null: the host's only
     // The peer is in this process and uses the memory of our endpoints itself (shm).
     bool shares_memory = false;
     // Channels of the whole node, both ways.

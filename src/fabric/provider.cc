@@ -13,6 +13,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/bind_address.h"
+#include "fabric/group_gpus.h"
 #include "fabric/signal_guard.h"
 #include "kvrail/error.h"
 #include "kvrail/write_list.h"
@@ -52,12 +53,16 @@ std::string canonical_name(const std::string& name) {
   return name;
 }
 
-InfoPtr make_hints(const char* libfabric_name, const std::string& nic) {
+InfoPtr make_hints(const char* libfabric_name, const std::string& nic, bool gpu_memory) {
   InfoPtr hints(fi_allocinfo());
   hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (gpu_memory) {
+    hints->caps |= FI_HMEM;
+    hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  }
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   // fi_freeinfo frees these.
@@ -70,8 +75,9 @@ bool is_loopback_text(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1";
 }
 
-std::vector<InfoPtr> query(const char* libfabric_name, const std::string& nic, const char* node) {
-  const InfoPtr hints = make_hints(libfabric_name, nic);
+std::vector<InfoPtr> query(const char* libfabric_name, const std::string& nic, const char* node,
+                           bool gpu_memory) {
+  const InfoPtr hints = make_hints(libfabric_name, nic, gpu_memory);
   fi_info* list = nullptr;
   const std::uint64_t flags = node == nullptr ? 0 : FI_SOURCE;
   std::vector<InfoPtr> found;
@@ -103,7 +109,8 @@ std::string missing_ability(const fi_info& info) {
     return fmt::format("its largest message is {} bytes and {} are needed",
                        limits.max_message_bytes, kMaxUnitBytes);
   }
-  if (limits.inject_bytes < sizeof(std::uint64_t)) {
+  // With a GPU's memory none may be injected.
+  if (!limits.injects_grants() && (info.caps & FI_HMEM) == 0) {
     return fmt::format("it injects {} bytes and {} are needed", limits.inject_bytes,
                        sizeof(std::uint64_t));
   }
@@ -162,10 +169,17 @@ Error unusable(const std::string& name, const TransferEngineOptions& options,
                       name, usable)};
 }
 
+Error without_gpu_memory(const std::string& name) {
+  return {ErrorCode::kUnsupported,
+          fmt::format("provider '{}' cannot reach a GPU's memory with this libfabric ({}.{}): {}",
+                      name, FI_MAJOR(fi_version()), FI_MINOR(fi_version()), kGpuMemoryRemedy)};
+}
+
 // The infos of one provider under the first of its names that has any.
 std::pair<std::string, std::vector<InfoPtr>> query_provider(const std::string& name,
                                                             const std::string& nic,
-                                                            const TransferEngineOptions& options) {
+                                                            const TransferEngineOptions& options,
+                                                            bool gpu_memory) {
   const Naming* naming = find_naming(name);
   const std::vector<const char*> names =
       naming != nullptr ? naming->libfabric_names : std::vector<const char*>{name.c_str()};
@@ -175,7 +189,7 @@ std::pair<std::string, std::vector<InfoPtr>> query_provider(const std::string& n
   // shm has no addresses to bind.
   if (name == "shm") node = nullptr;
   for (const char* libfabric_name : names) {
-    std::vector<InfoPtr> infos = query(libfabric_name, nic, node);
+    std::vector<InfoPtr> infos = query(libfabric_name, nic, node, gpu_memory);
     if (!infos.empty()) return {libfabric_name, std::move(infos)};
   }
   return {};
@@ -196,7 +210,11 @@ Provider open_provider(const std::string& name, const TransferEngineOptions& opt
   // NICs by name belong to the network; shm has one device of its own.
   if (name == "shm") wanted.clear();
 
-  auto [libfabric_name, infos] = query_provider(name, "", options);
+  const bool gpu_memory = wants_gpu_memory(options);
+  auto [libfabric_name, infos] = query_provider(name, "", options, gpu_memory);
+  if (infos.empty() && gpu_memory && !query_provider(name, "", options, false).second.empty()) {
+    throw without_gpu_memory(name);
+  }
   if (infos.empty()) {
     const Naming* naming = find_naming(name);
     throw unusable(
@@ -233,7 +251,7 @@ Provider open_provider(const std::string& name, const TransferEngineOptions& opt
                   fmt::format("provider '{}' has no NIC '{}' at bind_address {}; set nics to one "
                               "of: {}",
                               name, nic, options.bind_address,
-                              nic_names(query_provider(name, "", options).second)));
+                              nic_names(query_provider(name, "", options, gpu_memory).second)));
     }
   }
   return provider;
@@ -286,7 +304,8 @@ std::vector<Provider> find_providers(const TransferEngineOptions& options) {
       if (std::string(network) == "tcp") throw;
     }
   }
-  if (preference(providers.back().name) > preference("shm")) {
+  // shm says that it reaches a GPU's memory even where its libfabric was built without CUDA.
+  if (preference(providers.back().name) > preference("shm") && !wants_gpu_memory(options)) {
     try {
       providers.push_back(open_provider("shm", options));
       providers.back().reason = "auto: for peers that prove to be on this host";

@@ -35,6 +35,8 @@ struct ProviderLimits {
   std::size_t key_bytes = 8;
   std::size_t cq_data_bytes = 0;  // of an immediate; 4 are needed
   std::size_t inject_bytes = 0;
+  // Whether a word can be written without completion.
+  bool injects_grants() const { return inject_bytes >= sizeof(std::uint64_t); }
   std::size_t queue_size = 0;
   std::size_t source_segments = 1;
   std::size_t target_segments = 1;
@@ -56,8 +58,14 @@ struct ProviderLimits {
 
 // The providers that `options` ask for, in order of preference for a peer that has them too.
 // Throws Error: kNotFound for a provider that this libfabric does not have or a NIC that does not
-// exist, kUnsupported for one that cannot do counted writes; the text says what is missing.
+// exist, kUnsupported for one that cannot do counted writes, or reach a GPU's memory where a device
+// group has one; the text says what is missing.
 std::vector<Provider> find_providers(const TransferEngineOptions& options);
+
+// What to do about a provider that does not reach a GPU's memory.
+inline constexpr const char* kGpuMemoryRemedy =
+    "use a libfabric that was built with CUDA, with efa or verbs, or leave cuda_device out to use "
+    "the host's memory";
 
 // Rank in the order efa, verbs, shm, tcp, others; smaller is preferred.
 int preference(const std::string& provider_name);

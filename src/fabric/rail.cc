@@ -95,23 +95,53 @@ void Rail::open_wait_descriptor() {
   if (fi_control(&cq->fid, FI_GETWAIT, &wait_descriptor_) != 0) wait_descriptor_ = -1;
 }
 
-MrPtr Rail::register_memory(std::byte* data, std::uint64_t size_bytes) {
+MrPtr Rail::register_memory(std::byte* data, std::uint64_t size_bytes,
+                            std::optional<CudaDeviceId> gpu) {
+  return register_as({data, size_bytes, FI_WRITE | FI_REMOTE_WRITE, gpu});
+}
+
+MrPtr Rail::register_source(std::byte* data, std::uint64_t size_bytes) {
+  return register_as({data, size_bytes, FI_WRITE, std::nullopt});
+}
+
+int Rail::register_once(const Registration& wanted, std::uint64_t key, fid_mr** region) {
+  if (!wanted.gpu) {
+    return fi_mr_reg(domain_.get(), wanted.data, wanted.size_bytes, wanted.access, 0, key, 0,
+                     region, nullptr);
+  }
+  const iovec memory{wanted.data, wanted.size_bytes};
+  fi_mr_attr attributes{};
+  attributes.mr_iov = &memory;
+  attributes.iov_count = 1;
+  attributes.access = wanted.access;
+  attributes.requested_key = key;
+  attributes.iface = FI_HMEM_CUDA;
+  attributes.device.cuda = wanted.gpu->value();
+  return fi_mr_regattr(domain_.get(), &attributes, 0, region);
+}
+
+MrPtr Rail::register_as(const Registration& wanted) {
   // Keys that the application chooses are random: a peer that has not been told one cannot guess
   // it.
   for (int attempt = 0;; ++attempt) {
     const std::uint64_t key = limits_.provider_keys ? 0 : keys_() & key_mask(limits_.key_bytes);
     fid_mr* region = nullptr;
-    const int code = fi_mr_reg(domain_.get(), data, size_bytes, FI_WRITE | FI_REMOTE_WRITE, 0, key,
-                               0, &region, nullptr);
+    const int code = register_once(wanted, key, &region);
     if (code == 0) return MrPtr(region);
     if (code == -FI_ENOKEY && attempt < 8) continue;
+    if (wanted.gpu && (code == -FI_ENOSYS || code == -FI_EOPNOTSUPP || code == -FI_EINVAL)) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("rail {}: registering {} bytes of GPU {} failed: {}; {}", name_,
+                              wanted.size_bytes, wanted.gpu->value(), fabric_error_text(code),
+                              kGpuMemoryRemedy));
+    }
     if (code == -FI_ENOMEM || code == -FI_EPERM) {
       throw Error(ErrorCode::kLimit,
                   fmt::format("rail {}: registering {} bytes failed: {}; raise the limit of locked "
                               "memory (ulimit -l)",
-                              name_, size_bytes, fabric_error_text(code)));
+                              name_, wanted.size_bytes, fabric_error_text(code)));
     }
-    fail(*this, fmt::format("registering {} bytes", size_bytes), code);
+    fail(*this, fmt::format("registering {} bytes", wanted.size_bytes), code);
   }
 }
 

@@ -39,8 +39,12 @@ class Rail {
   // such descriptor. It belongs to the rail.
   int wait_descriptor() const { return wait_descriptor_; }
 
-  // Local writes' source and remote writes' target. Throws Error.
-  MrPtr register_memory(std::byte* data, std::uint64_t size_bytes);
+  // Local writes' source and remote writes' target, in the memory of this GPU or the host's. Throws
+  // Error; kUnsupported if the provider cannot reach the GPU's.
+  MrPtr register_memory(std::byte* data, std::uint64_t size_bytes,
+                        std::optional<CudaDeviceId> gpu = std::nullopt);
+  // Local writes' source only. Throws Error.
+  MrPtr register_source(std::byte* data, std::uint64_t size_bytes);
   // What a peer puts into a write's address for the region's first byte.
   std::uint64_t remote_base(const std::byte* data) const;
 
@@ -64,7 +68,16 @@ class Rail {
     CqPtr cq;
   };
 
+  struct Registration {
+    std::byte* data = nullptr;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t access = 0;
+    std::optional<CudaDeviceId> gpu;
+  };
+
   void open_wait_descriptor();
+  MrPtr register_as(const Registration& wanted);
+  int register_once(const Registration& wanted, std::uint64_t key, fid_mr** region);
 
   InfoPtr info_;
   ProviderLimits limits_;

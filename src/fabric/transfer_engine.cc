@@ -74,6 +74,10 @@ CounterReport TransferEngine::peek(PeerId peer, DeviceGroupId group, CounterId c
   return core_->peek(peer, group, counter);
 }
 
+Status TransferEngine::show_arrivals(DeviceGroupId group) const {
+  return core_->show_arrivals(group);
+}
+
 void TransferEngine::release_counter(PeerId peer, DeviceGroupId group, CounterId counter) {
   core_->release_counter(peer, group, counter);
 }

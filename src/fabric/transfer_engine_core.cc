@@ -43,7 +43,8 @@ std::vector<const Nic*> nics_of(const Provider& provider, const DeviceGroupOptio
 TransferEngineCore::TransferEngineCore(TransferEngineOptions options)
     : options_(std::move(options)),
       logger_(std::make_shared<Logger>("fabric", options_.log)),
-      providers_((check_options(), find_providers(options_))) {
+      gpus_((check_options(), options_)),
+      providers_(find_providers(options_)) {
   start_workers();
   std::string line = describe();
   std::replace(line.begin(), line.end(), '\n', ';');
@@ -124,6 +125,7 @@ std::string TransferEngineCore::describe() const {
         limits.provider_keys ? "the provider" : "us", limits.cq_data_bytes, limits.source_segments,
         limits.target_segments, limits.queue_size, limits.inject_bytes);
   }
+  text += gpus_.describe();
 #ifndef KVRAIL_HAVE_FI_MR_DMABUF
   text += "\nthis build's libfabric has no dmabuf registration";
 #endif
@@ -178,6 +180,7 @@ std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId 
                 fmt::format("cannot register {} bytes at {}: give memory of at least 1 byte",
                             size_bytes, fmt::ptr(data)));
   }
+  const std::optional<CudaDeviceId> gpu = gpus_.prepare(group, data, size_bytes);
   auto region = std::make_shared<RegionRecord>();
   region->id = RegionId(next_region_.fetch_add(1, std::memory_order_relaxed));
   region->group = group;
@@ -192,7 +195,7 @@ std::shared_ptr<RegionRecord> TransferEngineCore::register_memory(DeviceGroupId 
         auto& keys = region->descriptor.providers.emplace_back();
         keys.provider = providers_[i].name;
         for (const auto& rail : worker.rails()[i]) {
-          registrations.push_back(rail->register_memory(data, size_bytes));
+          registrations.push_back(rail->register_memory(data, size_bytes, gpu));
           keys.rails.push_back({fi_mr_key(registrations.back().get()), rail->remote_base(data)});
         }
       }
@@ -310,6 +313,11 @@ void TransferEngineCore::expect(PeerId peer, DeviceGroupId group, CounterId coun
 
 CounterReport TransferEngineCore::peek(PeerId peer, DeviceGroupId group, CounterId counter) const {
   return get_group(peer, group)->counters().report(counter);
+}
+
+Status TransferEngineCore::show_arrivals(DeviceGroupId group) const {
+  get_worker(group);
+  return kvrail::show_arrivals(gpus_.of(group).get());
 }
 
 void TransferEngineCore::release_counter(PeerId peer, DeviceGroupId group, CounterId counter) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/logger.h"
+#include "fabric/group_gpus.h"
 #include "fabric/host_proof.h"
 #include "fabric/peer_record.h"
 #include "fabric/peer_table.h"
@@ -60,6 +61,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
   void expect(PeerId peer, DeviceGroupId group, CounterId counter, std::uint64_t units,
               CounterCallback reached);
   CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
+  Status show_arrivals(DeviceGroupId group) const;
   void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);
   void wake_peer(PeerId peer);
   void set_turn_call(DeviceGroupId group, TurnCall call);
@@ -112,6 +114,7 @@ class TransferEngineCore : public std::enable_shared_from_this<TransferEngineCor
 
   const TransferEngineOptions options_;
   std::shared_ptr<const Logger> logger_;
+  const GroupGpus gpus_;
   const std::vector<Provider> providers_;
   const HostProof host_;
   // Outlives the workers, whose last commands tell it of peers that are over; it only keeps the

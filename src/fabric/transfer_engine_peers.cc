@@ -188,6 +188,7 @@ void TransferEngineCore::open_groups(PeerRecord& record, std::uint32_t remote_pr
   for (std::size_t group = 0; group < workers_.size(); ++group) {
     settings.group = DeviceGroupId(static_cast<std::uint16_t>(group));
     settings.rails = record.rails[group];
+    settings.gpu = gpus_.of(settings.group);
     run_on_rails(record, group, [&] {
       record.groups.push_back(std::make_shared<PeerGroup>(
           settings, workers_[group]->rails()[record.provider], record.life, logger_));

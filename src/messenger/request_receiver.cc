@@ -221,7 +221,7 @@ void RequestReceiver::begin_drain() {
   const auto keep = shared_from_this();
   state_ = State::kDraining;
   deadline_.reset();
-  if (drained() == true) return settle(Quiescence::kCounted);
+  if (drained() == true && show_arrivals().ok()) return settle(Quiescence::kCounted);
   if (!told_) tell_failed(false);
   limit_ns_ = now_ns() + std::int64_t{environment_.drain_limit_ms} * kNsPerMs;
   drain();
@@ -248,6 +248,15 @@ std::optional<std::uint64_t> RequestReceiver::arrived_on(const Group& group) con
   }
 }
 
+// What was counted, but by no counter that was reached, might land later in a GPU's eyes.
+Status RequestReceiver::show_arrivals() const {
+  for (const Group& group : groups_) {
+    Status shown = environment_.engine.show_arrivals(group.id);
+    if (!shown.ok()) return shown;
+  }
+  return {};
+}
+
 void RequestReceiver::drain() {
   if (state_ != State::kDraining) return;
   const auto done = drained();
@@ -256,7 +265,8 @@ void RequestReceiver::drain() {
         ErrorCode::kUnitsExceeded,
         fmt::format("request {}: more units arrived than were posted", request_.external_id)));
   } else if (*done) {
-    settle(Quiescence::kCounted);
+    const Status shown = show_arrivals();
+    shown.ok() ? settle(Quiescence::kCounted) : blame(shown);
   } else {
     watch_limit();
   }

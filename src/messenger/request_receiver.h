@@ -109,6 +109,7 @@ class RequestReceiver : public std::enable_shared_from_this<RequestReceiver> {
   void begin_drain();
   std::optional<bool> drained();
   std::optional<std::uint64_t> arrived_on(const Group& group) const;
+  Status show_arrivals() const;
   void drain();
   void settle(Quiescence how);
   void tell_failed(bool quiescent);

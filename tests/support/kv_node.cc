@@ -85,15 +85,8 @@ KvNode::KvNode(KvNodeOptions options) : options_(std::move(options)) {
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const std::uint64_t size = region_bytes(options_.cache, RankIndex(r));
     Rank& rank = ranks_[r];
-    if (options_.allocate) {
-      rank.memory = options_.allocate(size + 2 * kMargin);
-    } else {
-      rank.own.resize(size + 2 * kMargin);
-      rank.memory = rank.own;
-    }
-    std::ranges::fill(rank.memory, kCanary);
-    rank.expected.assign(rank.memory.begin(), rank.memory.end());
     const DeviceGroupId group(static_cast<std::uint16_t>(r % options_.device_groups));
+    make_memory(rank, size + 2 * kMargin, group);
     memory.push_back(
         {messenger_->register_memory(group, rank.memory.data() + kMargin, size), group});
   }
@@ -103,6 +96,30 @@ KvNode::KvNode(KvNodeOptions options) : options_(std::move(options)) {
 }
 
 KvNode::~KvNode() { messenger_.reset(); }
+
+void KvNode::make_memory(Rank& rank, std::uint64_t size_bytes, DeviceGroupId group) const {
+  rank.expected.assign(size_bytes, kCanary);
+  if (group.value() < options_.memory_of_group.size()) {
+    rank.device = options_.memory_of_group[group.value()].get();
+  }
+  if (rank.device != nullptr) {
+    rank.memory = {rank.device->allocate(size_bytes), size_bytes};
+    rank.device->put(rank.memory.data(), rank.expected);
+    return;
+  }
+  if (options_.allocate) {
+    rank.memory = options_.allocate(size_bytes);
+  } else {
+    rank.own.resize(size_bytes);
+    rank.memory = rank.own;
+  }
+  std::ranges::fill(rank.memory, kCanary);
+}
+
+std::vector<std::byte> KvNode::content_of(const Rank& rank) {
+  if (rank.device != nullptr) return rank.device->get(rank.memory.data(), rank.memory.size());
+  return {rank.memory.begin(), rank.memory.end()};
+}
 
 std::vector<std::string> KvNode::log() const {
   const std::lock_guard lock(log_mutex_);
@@ -133,7 +150,11 @@ TestPrompt KvNode::prompt(std::uint32_t seed, std::uint32_t tokens, std::uint32_
 }
 
 void KvNode::put(Rank& rank, Image image, std::uint64_t offset, std::byte value) {
-  if (image != Image::kExpected) rank.memory[kMargin + offset] = value;
+  if (image != Image::kExpected && rank.device != nullptr) {
+    rank.device->put(rank.memory.data() + kMargin + offset, {&value, 1});
+  } else if (image != Image::kExpected) {
+    rank.memory[kMargin + offset] = value;
+  }
   if (image != Image::kMemory) rank.expected[kMargin + offset] = value;
 }
 
@@ -258,12 +279,12 @@ void KvNode::expect_context(std::uint32_t seed, ContextSlot slot) {
 
 std::string KvNode::find_fault() const {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const auto [is, must] =
-        std::mismatch(ranks_[r].memory.begin(), ranks_[r].memory.end(), ranks_[r].expected.begin());
-    if (is == ranks_[r].memory.end()) continue;
+    const std::vector<std::byte> found = content_of(ranks_[r]);
+    const auto [is, must] = std::mismatch(found.begin(), found.end(), ranks_[r].expected.begin());
+    if (is == found.end()) continue;
     return fmt::format("{}: rank {}: byte {} of {} is {:#x} and must be {:#x}", options_.name, r,
-                       is - ranks_[r].memory.begin() - static_cast<std::ptrdiff_t>(kMargin),
-                       ranks_[r].memory.size() - 2 * kMargin, static_cast<unsigned>(*is),
+                       is - found.begin() - static_cast<std::ptrdiff_t>(kMargin),
+                       found.size() - 2 * kMargin, static_cast<unsigned>(*is),
                        static_cast<unsigned>(*must));
   }
   return {};

@@ -25,6 +25,16 @@ struct TestPrompt {
   RequestPages pages;
 };
 
+// Memory of a rank that is not the host's, reached by copies only.
+class KvNodeMemory {
+ public:
+  virtual ~KvNodeMemory() = default;
+  // Lives as long as this.
+  virtual std::byte* allocate(std::uint64_t size_bytes) = 0;
+  virtual void put(std::byte* to, std::span<const std::byte> from) = 0;
+  virtual std::vector<std::byte> get(const std::byte* from, std::uint64_t size_bytes) const = 0;
+};
+
 struct KvNodeOptions {
   KvNodeOptions();
 
@@ -36,6 +46,8 @@ struct KvNodeOptions {
   KvCacheOptions cache;             // small by default
   // Gives a rank's memory, zero-filled, which must outlive the node. Empty: the node has its own.
   std::function<std::span<std::byte>(std::uint64_t size_bytes)> allocate;
+  // By device group: what its ranks lie in instead. Empty, or null for a group: the host's memory.
+  std::vector<std::shared_ptr<KvNodeMemory>> memory_of_group;
   MessengerOptions messenger;  // fabric, node_name and listen are set from the above
 };
 
@@ -106,7 +118,8 @@ class KvNode {
  private:
   struct Rank {
     std::vector<std::byte> own;
-    std::span<std::byte> memory;
+    std::span<std::byte> memory;  // not to be looked at where there is a device
+    KvNodeMemory* device = nullptr;
     std::vector<std::byte> expected;
   };
   enum class Image { kMemory, kExpected, kBoth };
@@ -120,6 +133,8 @@ class KvNode {
   void write_tensor(Image image, const TestPrompt& prompt, const Place& place, TokenRange tokens);
   void write(Image image, const TestPrompt& prompt, LayerIndex layer, TokenRange tokens);
   void write_context(Image image, std::uint32_t seed, ContextSlot slot);
+  void make_memory(Rank& rank, std::uint64_t size_bytes, DeviceGroupId group) const;
+  static std::vector<std::byte> content_of(const Rank& rank);
   static void put(Rank& rank, Image image, std::uint64_t offset, std::byte value);
   Event take_event(std::size_t index);
   bool has_event(std::size_t index);

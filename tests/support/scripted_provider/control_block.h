@@ -68,6 +68,7 @@ inline constexpr char kScriptVariable[] = "KVRAIL_SCRIPTED_SCRIPT";
 inline constexpr char kNicsVariable[] = "KVRAIL_SCRIPTED_NICS";
 inline constexpr char kBandwidthVariable[] = "KVRAIL_SCRIPTED_BANDWIDTH_MBPS";
 inline constexpr char kNullVariable[] = "KVRAIL_SCRIPTED_NULL";
+inline constexpr char kCudaVariable[] = "KVRAIL_SCRIPTED_CUDA";
 
 inline constexpr unsigned kMaxNics = 16;
 

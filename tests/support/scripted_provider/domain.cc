@@ -50,9 +50,8 @@ int close_region(fid* object) {
   return 0;
 }
 
-int register_region(fid* object, const void* data, std::size_t size_bytes, std::uint64_t access,
-                    std::uint64_t, std::uint64_t, std::uint64_t, fid_mr** mr, void* context) {
-  const auto& domain = *reinterpret_cast<Domain*>(object);
+int add_region(const Domain& domain, const void* data, std::size_t size_bytes, std::uint64_t access,
+               const CudaMemory* gpu, fid_mr** mr, void* context) {
   static fi_ops operations = [] {
     fi_ops ops{};
     ops.size = sizeof ops;
@@ -64,18 +63,36 @@ int register_region(fid* object, const void* data, std::size_t size_bytes, std::
   region->hub = domain.hub;
   region->address = reinterpret_cast<std::uint64_t>(data);
   region->size_bytes = size_bytes;
+  region->gpu = gpu;
   region->fid.mem_desc = region.get();
   region->fid.key = domain.hub->landing().add_region(domain.id, region->address, size_bytes,
-                                                     (access & FI_REMOTE_WRITE) != 0);
+                                                     (access & FI_REMOTE_WRITE) != 0, gpu);
   *mr = &region.release()->fid;
   return 0;
 }
 
-int register_described(fid* object, const fi_mr_attr* attributes, std::uint64_t flags,
-                       fid_mr** mr) {
-  if (attributes->iov_count != 1 || attributes->iface != FI_HMEM_SYSTEM) return -FI_EINVAL;
-  return register_region(object, attributes->mr_iov->iov_base, attributes->mr_iov->iov_len,
-                         attributes->access, 0, 0, flags, mr, attributes->context);
+int register_region(fid* object, const void* data, std::size_t size_bytes, std::uint64_t access,
+                    std::uint64_t, std::uint64_t, std::uint64_t, fid_mr** mr, void* context) {
+  return add_region(*reinterpret_cast<Domain*>(object), data, size_bytes, access, nullptr, mr,
+                    context);
+}
+
+int register_described(fid* object, const fi_mr_attr* attributes, std::uint64_t, fid_mr** mr) {
+  const auto& domain = *reinterpret_cast<Domain*>(object);
+  if (attributes->iov_count != 1) return -FI_EINVAL;
+  const iovec& memory = *attributes->mr_iov;
+  const CudaMemory* gpu = nullptr;
+  if (attributes->iface == FI_HMEM_CUDA && domain.gpu_memory) {
+    gpu = domain.hub->cuda_memory();
+    if (gpu == nullptr) return -FI_ENOSYS;
+    // Pinned for the NIC only if it is a GPU's and ready for that.
+    std::byte first{};
+    if (!gpu->read(&first, reinterpret_cast<std::uint64_t>(memory.iov_base), 1)) return -FI_EFAULT;
+  } else if (attributes->iface != FI_HMEM_SYSTEM) {
+    return -FI_EINVAL;
+  }
+  return add_region(domain, memory.iov_base, memory.iov_len, attributes->access, gpu, mr,
+                    attributes->context);
 }
 
 }  // namespace
@@ -110,6 +127,9 @@ int open_domain(fid_fabric*, fi_info* info, fid_domain** domain, void* context) 
   }
   object->id = object->hub->new_domain();
   object->nic = nic_of(info->domain_attr->name);
+  object->gpu_memory = reaches_gpus(*info);
+  // Credit travels by writes that are not injected then, and those move nothing.
+  if (object->gpu_memory && object->hub->is_null()) return -FI_ENOSYS;
   set_up(object->fid.fid, FI_CLASS_DOMAIN, context, closing_operations<Domain>());
   object->fid.ops = domain_operations();
   object->fid.mr = region_operations();

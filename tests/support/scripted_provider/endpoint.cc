@@ -69,7 +69,9 @@ ssize_t write_message(fid_ep* ep, const fi_msg_rma* message, std::uint64_t flags
   if (!is_good(*message)) return -FI_EINVAL;
   auto write = make_write(endpoint, *peer, message->rma_iov->addr, message->rma_iov->key);
   for (std::size_t i = 0; i < message->iov_count; ++i) {
-    write->add_segment(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
+    const iovec& source = message->msg_iov[i];
+    write->add_segment(source.iov_base, source.iov_len,
+                       static_cast<const Region*>(message->desc[i])->gpu);
   }
   write->has_immediate = (flags & FI_REMOTE_CQ_DATA) != 0;
   write->immediate = static_cast<std::uint32_t>(message->data);
@@ -81,7 +83,7 @@ ssize_t inject_with_data(fid_ep* ep, const void* data, std::size_t size, std::ui
                          fi_addr_t address, std::uint64_t target_address, std::uint64_t key) {
   Endpoint& endpoint = self(ep);
   const AddressVector::Peer* peer = endpoint.addresses->find(address);
-  if (peer == nullptr || size > kInjectBytes) return -FI_EINVAL;
+  if (peer == nullptr || size > endpoint.inject_bytes) return -FI_EINVAL;
   auto write = make_write(endpoint, *peer, target_address, key);
   write->is_injected = true;
   write->size_bytes = size;
@@ -173,6 +175,7 @@ int open_endpoint(fid_domain* domain, fi_info*, fid_ep** endpoint, void* context
   set_up(object->fid.fid, FI_CLASS_EP, context, object_operations());
   set_operations(object->fid);
   object->hub = owner.hub;
+  object->inject_bytes = inject_bytes(owner.gpu_memory);
   object->port = owner.hub->landing().make_port(owner.id, owner.nic);
   *endpoint = &object.release()->fid;
   return 0;

@@ -178,7 +178,7 @@ int Hub::land_here(const Write& write) {
   do {
     piece.length = std::min(kPieceBytes, write.size_bytes - piece.offset);
     const int error = landing_.land(*write.target, write.source.get(), piece, [&](std::byte* to) {
-      write.copy_source(piece.offset, piece.length, to);
+      return write.copy_source(piece.offset, piece.length, to);
     });
     if (error != 0) return error;
     piece.offset += piece.length;

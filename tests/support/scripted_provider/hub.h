@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "support/scripted_provider/control.h"
+#include "support/scripted_provider/cuda_memory.h"
 #include "support/scripted_provider/landing.h"
 #include "support/scripted_provider/wire.h"
 #include "support/scripted_provider/write.h"
@@ -36,6 +37,8 @@ class Hub {
   std::uint64_t process() const { return wire_.process(); }
   std::uint64_t new_domain() { return last_domain_.fetch_add(1, std::memory_order_relaxed) + 1; }
   Landing& landing() { return landing_; }
+  // Null: there is none.
+  const CudaMemory* cuda_memory() const { return cuda_memory_.get(); }
 
   // Takes a new script, if there is one.
   void check_script();
@@ -66,6 +69,7 @@ class Hub {
 
   const bool is_null_;
   const std::uint64_t bytes_per_second_;  // of a NIC for which the script says nothing
+  const std::unique_ptr<const CudaMemory> cuda_memory_ = CudaMemory::of_environment();
   Control control_;
   Landing landing_{control_};
   Wire wire_{landing_, control_};

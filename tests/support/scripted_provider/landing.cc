@@ -20,23 +20,29 @@ void store(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   }
 }
 
-void Write::copy_source(std::uint64_t offset, std::uint64_t size, std::byte* to) const {
+bool Write::copy_source(std::uint64_t offset, std::uint64_t size, std::byte* to) const {
   if (is_injected) {
     store(to, injected.data() + offset, size);
-    return;
+    return true;
   }
   for (std::size_t i = 0; i < segment_count && size > 0; ++i) {
-    const iovec& segment = segments[i];
-    if (offset >= segment.iov_len) {
-      offset -= segment.iov_len;
+    const Segment& segment = segments[i];
+    if (offset >= segment.size_bytes) {
+      offset -= segment.size_bytes;
       continue;
     }
-    const std::uint64_t part = std::min<std::uint64_t>(size, segment.iov_len - offset);
-    store(to, static_cast<const std::byte*>(segment.iov_base) + offset, part);
+    const std::uint64_t part = std::min<std::uint64_t>(size, segment.size_bytes - offset);
+    const std::uint64_t from = segment.address + offset;
+    if (segment.gpu == nullptr) {
+      store(to, reinterpret_cast<const std::byte*>(from), part);
+    } else if (!segment.gpu->read(to, from, part)) {
+      return false;
+    }
     to += part;
     size -= part;
     offset = 0;
   }
+  return true;
 }
 
 Landing::Landing(Control& control) : control_(control) {
@@ -57,11 +63,12 @@ std::unique_lock<std::mutex> Landing::begin_piece() {
 }
 
 std::uint64_t Landing::add_region(std::uint64_t domain, std::uint64_t address,
-                                  std::uint64_t size_bytes, bool remote_write) {
+                                  std::uint64_t size_bytes, bool remote_write,
+                                  const CudaMemory* gpu) {
   const auto lock = claim();
   while (true) {
     const std::uint64_t key = random_() & 0xFFFF'FFFF;
-    if (regions_.try_emplace(key, Region{domain, address, size_bytes, remote_write}).second) {
+    if (regions_.try_emplace(key, Region{domain, address, size_bytes, remote_write, gpu}).second) {
       return key;
     }
   }

@@ -12,7 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include <rdma/fi_errno.h>
+
 #include "support/scripted_provider/control.h"
+#include "support/scripted_provider/cuda_memory.h"
 #include "support/scripted_provider/write.h"
 
 namespace kvrail::scripted {
@@ -41,7 +44,7 @@ class Landing {
 
   // The key, which nobody can guess.
   std::uint64_t add_region(std::uint64_t domain, std::uint64_t address, std::uint64_t size_bytes,
-                           bool remote_write);
+                           bool remote_write, const CudaMemory* gpu);
   void remove_region(std::uint64_t key);
 
   std::shared_ptr<Port> make_port(std::uint64_t domain, unsigned nic);
@@ -53,12 +56,13 @@ class Landing {
   std::vector<std::shared_ptr<Port>> open_ports();
 
   // Has `copy(std::byte* to)` bring the piece to its place, while `source`, if there is one, is
-  // open. 0 or an error of libfabric; kSourceClosed for a source that is not.
+  // open; it may return that it could not. What goes to a GPU makes a stop in memory of the host. 0
+  // or an error of libfabric; kSourceClosed for a source that is not.
   template <class Copy>
   int land(Port& target, const Port* source, const Piece& piece, Copy copy);
   // The immediate of a write whose last piece has landed.
   int arrive(Port& target, std::uint32_t immediate, unsigned times);
-  // Has `copy()` read a source that is open; false if it is not.
+  // Has `copy()` read a source that is open; false if it is not, or if that is what copy() says.
   template <class Copy>
   bool read(const Port& source, Copy copy);
 
@@ -74,12 +78,15 @@ class Landing {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
     bool remote_write = false;
+    const CudaMemory* gpu = nullptr;
   };
 
   // For opening and closing, which do not wait for more than one piece.
   std::unique_lock<std::mutex> claim();
   std::unique_lock<std::mutex> begin_piece();
   int check(const Port& target, const Piece& piece) const;
+  // Of the region with this key, which is there. Null: the host's.
+  const CudaMemory* gpu_of(std::uint64_t key) const { return regions_.find(key)->second.gpu; }
 
   Control& control_;
   std::atomic<int> claims_{0};
@@ -87,6 +94,7 @@ class Landing {
   std::unordered_map<std::uint64_t, Region> regions_;  // guarded, as are those below
   std::unordered_map<std::uint64_t, std::shared_ptr<Port>> ports_;
   std::mt19937_64 random_;
+  std::vector<std::byte> stop_;  // on the way to a GPU
 };
 
 template <class Copy>
@@ -94,16 +102,18 @@ int Landing::land(Port& target, const Port* source, const Piece& piece, Copy cop
   const auto lock = begin_piece();
   if (source != nullptr && !source->open.load(std::memory_order_relaxed)) return kSourceClosed;
   if (const int error = check(target, piece)) return error;
-  copy(reinterpret_cast<std::byte*>(piece.address + piece.offset));
-  return 0;
+  const std::uint64_t address = piece.address + piece.offset;
+  const CudaMemory* const gpu = gpu_of(piece.key);
+  if (gpu == nullptr) return copy(reinterpret_cast<std::byte*>(address)) ? 0 : FI_EFAULT;
+  stop_.resize(piece.length);
+  return copy(stop_.data()) && gpu->write(address, stop_.data(), piece.length) ? 0 : FI_EFAULT;
 }
 
 template <class Copy>
 bool Landing::read(const Port& source, Copy copy) {
   const auto lock = begin_piece();
   if (!source.open.load(std::memory_order_relaxed)) return false;
-  copy();
-  return true;
+  return copy();
 }
 
 }  // namespace kvrail::scripted

@@ -24,6 +24,7 @@ struct Domain {
   std::shared_ptr<Hub> hub;
   std::uint64_t id = 0;
   unsigned nic = 0;
+  bool gpu_memory = false;  // opened with FI_HMEM
 };
 
 struct Region {
@@ -31,6 +32,7 @@ struct Region {
   std::shared_ptr<Hub> hub;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
+  const CudaMemory* gpu = nullptr;  // null: the host's
 };
 
 struct CompletionQueue {
@@ -60,7 +62,12 @@ struct Endpoint {
   std::shared_ptr<Hub> hub;
   std::shared_ptr<Port> port;
   AddressVector* addresses = nullptr;
+  std::size_t inject_bytes = 0;
 };
+
+// Whether memory of GPUs is asked for, or offered.
+inline bool reaches_gpus(const fi_info& info) { return (info.caps & FI_HMEM) != 0; }
+inline std::size_t inject_bytes(bool gpu_memory) { return gpu_memory ? 0 : kInjectBytes; }
 
 // What domain->ops and fabric->ops point to.
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context);

@@ -104,7 +104,7 @@ void Wire::add_piece(Outgoing& to) {
   std::byte* payload = to.out.extend(frame.piece.length);
   const bool is_down = control_.is_down(write.source->nic);
   const bool was_read = !is_down && landing_.read(*write.source, [&] {
-    write.copy_source(frame.piece.offset, frame.piece.length, payload);
+    return write.copy_source(frame.piece.offset, frame.piece.length, payload);
   });
   if (!was_read) {
     to.out.drop_last(frame.piece.length + sizeof frame);
@@ -201,8 +201,10 @@ void Wire::land(Incoming& from, const Frame& frame, const std::byte* payload) {
   if (frame.piece.offset == 0) from.error = 0;
   if (!port) from.error = FI_ECONNREFUSED;
   if (from.error == 0 && frame.has_payload) {
-    from.error = landing_.land(*port, nullptr, frame.piece,
-                               [&](std::byte* to) { store(to, payload, frame.piece.length); });
+    from.error = landing_.land(*port, nullptr, frame.piece, [&](std::byte* to) {
+      store(to, payload, frame.piece.length);
+      return true;
+    });
   }
   if (!frame.is_last || !frame.has_payload) return;
   if (from.error == 0 && frame.immediates > 0) {

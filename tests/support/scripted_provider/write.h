@@ -1,13 +1,12 @@
 #pragma once
 
-#include <sys/uio.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "support/scripted_provider/cuda_memory.h"
 #include "support/scripted_provider/queue.h"
 #include "support/scripted_provider/script.h"
 
@@ -42,10 +41,16 @@ struct Port {
 
 // A write on its way.
 struct Write {
+  struct Segment {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    const CudaMemory* gpu = nullptr;  // null: the host's
+  };
+
   std::shared_ptr<Port> source;
   std::shared_ptr<Port> target;  // null where it is in another process
   Address address;
-  std::array<iovec, kMaxSources> segments{};
+  std::array<Segment, kMaxSources> segments{};
   std::size_t segment_count = 0;
   std::array<std::byte, kInjectBytes> injected{};
   std::uint64_t size_bytes = 0;
@@ -59,12 +64,13 @@ struct Write {
   std::uint64_t number = 0;  // in the order of posting
   std::int64_t due_ns = 0;
 
-  void add_segment(const void* data, std::size_t size) {
-    segments[segment_count++] = {const_cast<void*>(data), size};
+  void add_segment(const void* data, std::size_t size, const CudaMemory* gpu) {
+    segments[segment_count++] = {reinterpret_cast<std::uint64_t>(data), size, gpu};
     size_bytes += size;
   }
-  // Copies bytes [offset, offset + size) of the source.
-  void copy_source(std::uint64_t offset, std::uint64_t size, std::byte* to) const;
+  // Copies bytes [offset, offset + size) of the source to the host; false if a GPU's cannot be
+  // read.
+  bool copy_source(std::uint64_t offset, std::uint64_t size, std::byte* to) const;
 };
 
 }  // namespace kvrail::scripted
