@@ -1,4 +1,3 @@
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -53,7 +52,7 @@ class MidTransfer : public testing::Test {
     }
   }
 
-  const ScriptInForce script_{kSlow};
+  ScriptInForce script_{kSlow};
   FabricPair pair_{kScripted, small_credit(0), small_credit(1)};
   std::optional<GpuLane> there_{std::in_place, pair_.connection().forward(),
                                 GpuLane::End{0, 64 * 1024}, GpuLane::End{1, kCount * 129}, 1};
@@ -64,6 +63,17 @@ class MidTransfer : public testing::Test {
 };
 
 TEST_F(MidTransfer, ThePeerIsClosed) {
+  EXPECT_TRUE(pair_.connection().close());
+  expect_all_ended();
+}
+
+// The words that grants are written from stay in use then.
+TEST_F(MidTransfer, ThePeerIsClosedThoughNoGrantCompletes) {
+  script_.change("drop what=completion");
+  const auto& side = pair_.connection().acceptor();
+  const auto grants = [&] { return peer_stats(*side.node, side.peer).grants_sent; };
+  const std::uint64_t before = grants();
+  EXPECT_TRUE(poll_until([&] { return grants() > before + 2; }));
   EXPECT_TRUE(pair_.connection().close());
   expect_all_ended();
 }
