@@ -85,10 +85,14 @@ void Link::open_endpoint() {
     fail(rail_, "opening an endpoint", code);
   }
   endpoint_.reset(endpoint);
+  // shm (1.17) keeps a name that it could not map, as that of a peer that was just leaving, in its
+  // table for good, and gives the place in it to the next: later names are not found, or found as
+  // others. A table that other peers' links do not share makes that this link's affair alone.
+  if (rail_.limits().target_reads_source) own_addresses_ = rail_.open_address_vector();
   if (const int code = fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV)) {
     fail(rail_, "binding the completion queue", code);
   }
-  if (const int code = fi_ep_bind(endpoint, &rail_.address_vector()->fid, 0)) {
+  if (const int code = fi_ep_bind(endpoint, &address_vector()->fid, 0)) {
     fail(rail_, "binding the address vector", code);
   }
   if (rail_.limits().target_reads_source) name_endpoint();
@@ -240,19 +244,25 @@ void Link::close(bool in_mid_write, std::span<const Bytes> peer_endpoints) {
   if (!endpoint_) return;
   if (in_mid_write && rail_.limits().unsafe_to_close) {
     cut_sockets(address().endpoint, peer_endpoints);
-    rail_.park(std::move(endpoint_), std::move(cq_));
+    rail_.park(std::move(endpoint_), std::move(cq_), std::move(own_addresses_));
   }
   if (rail_.limits().closes_read_empty) read_empty(in_mid_write ? kQuietInMidWriteNs : kQuietNs);
   endpoint_.reset();
   cq_.reset();
   grant_source_.reset();
   grant_region_.reset();
+  if (addresses_are_gone_) own_addresses_.reset();
+}
+
+void Link::forget_addresses() {
+  addresses_are_gone_ = true;
+  if (!endpoint_) own_addresses_.reset();
 }
 
 void Link::abandon() {
   if (!endpoint_) return;
   remove_shm_name(address().endpoint);
-  rail_.park(std::move(endpoint_), std::move(cq_));
+  rail_.park(std::move(endpoint_), std::move(cq_), std::move(own_addresses_));
   grant_source_.reset();
   grant_region_.reset();
 }

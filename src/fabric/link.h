@@ -64,6 +64,13 @@ class Link {
   Rail& rail() { return rail_; }
   RailIndex index() const { return rail_.id().rail; }
   LinkAddress address() const;
+  bool is_open() const { return endpoint_ != nullptr; }
+  // Where the addresses are that it writes to: the rail's, or its own.
+  fid_av* address_vector() const {
+    return own_addresses_ ? own_addresses_.get() : rail_.address_vector();
+  }
+  // They have been removed, and none is inserted any more.
+  void forget_addresses();
   // Whether the provider carries out writes in software at the target (efa without RDMA writes): no
   // byte is wrong, but the target's core copies them.
   bool writes_are_emulated() const;
@@ -143,6 +150,8 @@ class Link {
   MrPtr grant_region_;
   std::unique_ptr<GrantSource> grant_source_;  // null: the provider injects
   CqPtr cq_;
+  AvPtr own_addresses_;  // null: the rail's are used
+  bool addresses_are_gone_ = false;
   EndpointPtr endpoint_;
 };
 

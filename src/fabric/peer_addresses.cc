@@ -29,8 +29,9 @@ void require_shm_name(const Rail& rail, const LinkAddress& link, const std::stri
                           rail.name(), peer_name, std::generic_category().message(error)));
 }
 
-fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_size,
+fi_addr_t insert_one(const Link& link_here, const LinkAddress& link, std::size_t own_size,
                      const std::string& peer_name) {
+  const Rail& rail = link_here.rail();
   // The provider takes as many bytes as its kind of address has; a text goes up to its zero.
   const bool is_text = rail.info().addr_format == FI_ADDR_STR;
   if (is_text ? link.endpoint.back() != std::byte{0} : link.endpoint.size() != own_size) {
@@ -41,7 +42,7 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
   require_shm_name(rail, link, peer_name);
   fi_addr_t address = FI_ADDR_UNSPEC;
   const int count =
-      fi_av_insert(rail.address_vector(), link.endpoint.data(), 1, &address, 0, nullptr);
+      fi_av_insert(link_here.address_vector(), link.endpoint.data(), 1, &address, 0, nullptr);
   if (count == 1) return address;
   // Measured with shm of libfabric 1.17: an address vector holds 256 endpoints.
   const bool limited = rail.limits().target_reads_source;
@@ -50,8 +51,8 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
                   fabric_error_text(count < 0 ? count : -FI_EINVAL));
   if (!limited) throw RailError(ErrorCode::kFabric, rail.id(), text);
   throw Error(ErrorCode::kLimit, text +
-                                     "; shm reaches 256 endpoints at most from one rail: set "
-                                     "provider to tcp for more peers on this host");
+                                     "; shm reaches 256 endpoints at most from one link: use "
+                                     "fewer rails, or set provider to tcp");
 }
 
 }  // namespace
@@ -59,6 +60,9 @@ fi_addr_t insert_one(const Rail& rail, const LinkAddress& link, std::size_t own_
 void PeerAddresses::insert(const std::vector<std::unique_ptr<Link>>& links, const NodeLinks& peer,
                            const std::string& peer_name) {
   for (const auto& link : links) {
+    if (!link->is_open()) {
+      throw Error(ErrorCode::kLinkClosed, fmt::format("the links to {} are closed", peer_name));
+    }
     const std::size_t own_size = link->address().endpoint.size();
     auto& groups = addresses_[link->index()];
     for (const auto& group : peer.groups) {
@@ -68,7 +72,7 @@ void PeerAddresses::insert(const std::vector<std::unique_ptr<Link>>& links, cons
           row.push_back(FI_ADDR_UNSPEC);
           continue;
         }
-        row.push_back(insert_one(link->rail(), theirs, own_size, peer_name));
+        row.push_back(insert_one(*link, theirs, own_size, peer_name));
         require_shm_name(link->rail(), theirs, peer_name);
       }
     }
@@ -79,8 +83,9 @@ void PeerAddresses::remove(const std::vector<std::unique_ptr<Link>>& links) {
   for (const auto& link : links) {
     for (std::vector<fi_addr_t>& row : addresses_[link->index()]) {
       std::erase(row, FI_ADDR_UNSPEC);
-      fi_av_remove(link->rail().address_vector(), row.data(), row.size(), 0);
+      fi_av_remove(link->address_vector(), row.data(), row.size(), 0);
     }
+    link->forget_addresses();
   }
   addresses_.clear();
 }

@@ -55,14 +55,18 @@ Rail::Rail(const Provider& provider, const Nic& nic, RailId id)
     fail(*this, "opening the domain", code);
   }
   domain_.reset(domain);
+  av_ = open_address_vector();
+  open_wait_descriptor();
+}
+
+AvPtr Rail::open_address_vector() {
   fi_av_attr attributes{};
   attributes.type = FI_AV_UNSPEC;
   fid_av* av = nullptr;
   if (const int code = fi_av_open(domain_.get(), &attributes, &av, nullptr)) {
-    fail(*this, "opening the address vector", code);
+    fail(*this, "opening an address vector", code);
   }
-  av_.reset(av);
-  open_wait_descriptor();
+  return AvPtr(av);
 }
 
 Rail::~Rail() {
@@ -70,14 +74,15 @@ Rail::~Rail() {
   for (Parked& parked : parked_) {
     static_cast<void>(parked.endpoint.release());
     static_cast<void>(parked.cq.release());
+    static_cast<void>(parked.addresses.release());
   }
   static_cast<void>(av_.release());
   static_cast<void>(domain_.release());
   static_cast<void>(fabric_.release());
 }
 
-void Rail::park(EndpointPtr endpoint, CqPtr cq) {
-  parked_.push_back({std::move(endpoint), std::move(cq)});
+void Rail::park(EndpointPtr endpoint, CqPtr cq, AvPtr addresses) {
+  parked_.push_back({std::move(endpoint), std::move(cq), std::move(addresses)});
 }
 
 // Measured with the native tcp provider (1.17): a queue's own descriptor stays readable for ever

@@ -35,6 +35,8 @@ class Rail {
   fid_fabric* fabric() const { return fabric_.get(); }
   fid_domain* domain() const { return domain_.get(); }
   fid_av* address_vector() const { return av_.get(); }
+  // Another one, for a link that shares none with others. Throws RailError, or Error (kLimit).
+  AvPtr open_address_vector();
   // Readable when any link of this rail may have something to read; -1 where the provider has no
   // such descriptor. It belongs to the rail.
   int wait_descriptor() const { return wait_descriptor_; }
@@ -60,12 +62,13 @@ class Rail {
 
   // Keeps an endpoint that cannot be closed; it is never touched again. The rail's domain then
   // stays open until the process ends, as it cannot be closed either.
-  void park(EndpointPtr endpoint, CqPtr cq);
+  void park(EndpointPtr endpoint, CqPtr cq, AvPtr addresses);
 
  private:
   struct Parked {
     EndpointPtr endpoint;
     CqPtr cq;
+    AvPtr addresses;  // null: the rail's
   };
 
   struct Registration {

@@ -266,7 +266,8 @@ void RequestReceiver::drain() {
         fmt::format("request {}: more units arrived than were posted", request_.external_id)));
   } else if (*done) {
     const Status shown = show_arrivals();
-    shown.ok() ? settle(Quiescence::kCounted) : blame(shown);
+    if (!shown.ok()) return blame(shown);
+    settle(Quiescence::kCounted);
   } else {
     watch_limit();
   }
