@@ -152,8 +152,9 @@ class TransferEngine {
   CounterReport peek(PeerId peer, DeviceGroupId group, CounterId counter) const;
   // What peek() has counted so far is seen by the group's GPU when this returns, and does not land
   // later over what is computed in its place; a counter that is reached and a peer that is closed
-  // bring the same. Nothing where no flush is needed; else some us, in any thread. kFabric when the
-  // flush failed. Throws Error (kInvalidArgument) for a group that does not exist.
+  // bring the same (a flush that fails on closing is logged). Nothing where no flush is needed;
+  // else some us, in any thread. kFabric when the flush failed. Throws Error (kInvalidArgument) for
+  // a group that does not exist.
   Status show_arrivals(DeviceGroupId group) const;
   // The callback of a pending expect is dropped; it may still be running.
   void release_counter(PeerId peer, DeviceGroupId group, CounterId counter);

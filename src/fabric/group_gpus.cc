@@ -74,7 +74,9 @@ std::optional<CudaDeviceId> GroupGpus::prepare(DeviceGroupId group, const std::b
                             "arrives; use the host's memory",
                             gpu->id().value(), gpu->name()));
   }
+  // The two ends may be of two allocations side by side.
   gpu->synchronize_copies(data);
+  gpu->synchronize_copies(data + size_bytes - 1);
   return first;
 }
 

@@ -46,7 +46,7 @@ Link::Link(Rail& rail, const Settings& settings)
   grant_words_ = std::make_unique<std::uint64_t[]>(grant_word_count_);
   grant_region_ = rail_.register_memory(reinterpret_cast<std::byte*>(grant_words_.get()),
                                         grant_word_count_ * sizeof(std::uint64_t));
-  if (!rail_.limits().injects_grants()) grant_source_ = std::make_unique<GrantSource>(rail_);
+  if (!rail_.limits().injects_grants()) grant_source_ = std::make_shared<GrantSource>(rail_);
   slots_.resize(settings.queue_depth);
   in_use_.resize(settings.queue_depth);
   for (WriteSlot& slot : slots_) {
@@ -244,7 +244,7 @@ void Link::close(bool in_mid_write, std::span<const Bytes> peer_endpoints) {
   if (!endpoint_) return;
   if (in_mid_write && rail_.limits().unsafe_to_close) {
     cut_sockets(address().endpoint, peer_endpoints);
-    rail_.park(std::move(endpoint_), std::move(cq_), std::move(own_addresses_));
+    rail_.park(std::move(endpoint_), std::move(cq_), std::move(own_addresses_), grant_source_);
   }
   if (rail_.limits().closes_read_empty) read_empty(in_mid_write ? kQuietInMidWriteNs : kQuietNs);
   endpoint_.reset();
@@ -262,7 +262,7 @@ void Link::forget_addresses() {
 void Link::abandon() {
   if (!endpoint_) return;
   remove_shm_name(address().endpoint);
-  rail_.park(std::move(endpoint_), std::move(cq_), std::move(own_addresses_));
+  rail_.park(std::move(endpoint_), std::move(cq_), std::move(own_addresses_), grant_source_);
   grant_source_.reset();
   grant_region_.reset();
 }

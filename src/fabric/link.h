@@ -148,7 +148,7 @@ class Link {
   bool failed_ = false;
   bool may_post_ = true;
   MrPtr grant_region_;
-  std::unique_ptr<GrantSource> grant_source_;  // null: the provider injects
+  std::shared_ptr<GrantSource> grant_source_;  // null: the provider injects
   CqPtr cq_;
   AvPtr own_addresses_;  // null: the rail's are used
   bool addresses_are_gone_ = false;

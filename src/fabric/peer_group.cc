@@ -166,11 +166,12 @@ bool PeerGroup::progress(TurnClock& clock) {
   // is looked at only once all memories of the peer are mapped.
   if (!is_open()) return false;
   clock_ = &clock;
-  bool any = post_lanes();
   submitted_ = false;
+  bool any = post_lanes();
   for (const auto& link : links_) any |= link->poll(*this);
   // What callbacks have submitted does not wait for the next turn.
   if (submitted_) any |= post_lanes();
+  if (!lanes_.empty()) next_lane_ = (next_lane_ + 1) % lanes_.size();
   if (credit_.has_due_grants()) {
     for (const auto& failure : credit_.send(links_by_rail_, tallies_)) {
       fail_rail(*failure.link, failure.source, failure.status);
@@ -202,7 +203,6 @@ bool PeerGroup::post_lanes() {
       blocked_ = true;
     }
   }
-  if (!lanes_.empty()) next_lane_ = (next_lane_ + 1) % lanes_.size();
   return any;
 }
 

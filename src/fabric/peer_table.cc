@@ -80,8 +80,7 @@ std::shared_ptr<const Route> PeerTable::find_route(PeerId peer, RegionId source,
 void PeerTable::add_route(PeerRecord& record, RegionId source, RemoteRegionId target,
                           std::shared_ptr<const Route> route) {
   const std::unique_lock lock(mutex_);
-  if (record.closing) return;
-  if (record.routes.size() >= kMaxRoutes) record.routes.clear();
+  if (record.closing || record.routes.size() >= kMaxRoutes) return;
   record.routes[route_key(source, target)] = std::move(route);
 }
 

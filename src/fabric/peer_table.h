@@ -42,7 +42,7 @@ class PeerTable {
   // this is asked for each submission.
   std::shared_ptr<const Route> find_route(PeerId peer, RegionId source,
                                           RemoteRegionId target) const;
-  // Not for a peer that is closing.
+  // Not for a peer that is closing, or has kMaxRoutes.
   void add_route(PeerRecord& record, RegionId source, RemoteRegionId target,
                  std::shared_ptr<const Route> route);
   void forget_routes_from(RegionId source);
@@ -58,8 +58,8 @@ class PeerTable {
   void close_all();
 
  private:
-  // Beyond this a peer's routes are looked up anew: a node that writes from each of hundreds of
-  // regions to each of hundreds must not keep them all.
+  // Beyond this a peer's routes are made anew each time: a node that writes from each of hundreds
+  // of regions to each of hundreds must not keep them all.
   static constexpr std::size_t kMaxRoutes = 4096;
 
   void close_groups(const PeerPtr& record, bool remote_closed);

@@ -64,8 +64,8 @@ std::vector<Provider> find_providers(const TransferEngineOptions& options);
 
 // What to do about a provider that does not reach a GPU's memory.
 inline constexpr const char* kGpuMemoryRemedy =
-    "use a libfabric that was built with CUDA, with efa or verbs, or leave cuda_device out to use "
-    "the host's memory";
+    "use a libfabric that was built with CUDA, with efa or verbs and the GPU's peer-memory module, "
+    "or leave cuda_device out to use the host's memory";
 
 // Rank in the order efa, verbs, shm, tcp, others; smaller is preferred.
 int preference(const std::string& provider_name);

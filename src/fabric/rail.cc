@@ -81,8 +81,8 @@ Rail::~Rail() {
   static_cast<void>(fabric_.release());
 }
 
-void Rail::park(EndpointPtr endpoint, CqPtr cq, AvPtr addresses) {
-  parked_.push_back({std::move(endpoint), std::move(cq), std::move(addresses)});
+void Rail::park(EndpointPtr endpoint, CqPtr cq, AvPtr addresses, std::shared_ptr<void> memory) {
+  parked_.push_back({std::move(endpoint), std::move(cq), std::move(addresses), std::move(memory)});
 }
 
 // Measured with the native tcp provider (1.17): a queue's own descriptor stays readable for ever
@@ -134,7 +134,9 @@ MrPtr Rail::register_as(const Registration& wanted) {
     const int code = register_once(wanted, key, &region);
     if (code == 0) return MrPtr(region);
     if (code == -FI_ENOKEY && attempt < 8) continue;
-    if (wanted.gpu && (code == -FI_ENOSYS || code == -FI_EOPNOTSUPP || code == -FI_EINVAL)) {
+    // EFAULT: verbs without the GPU's peer-memory module.
+    if (wanted.gpu && (code == -FI_ENOSYS || code == -FI_EOPNOTSUPP || code == -FI_EINVAL ||
+                       code == -FI_EFAULT)) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("rail {}: registering {} bytes of GPU {} failed: {}; {}", name_,
                               wanted.size_bytes, wanted.gpu->value(), fabric_error_text(code),
@@ -142,9 +144,10 @@ MrPtr Rail::register_as(const Registration& wanted) {
     }
     if (code == -FI_ENOMEM || code == -FI_EPERM) {
       throw Error(ErrorCode::kLimit,
-                  fmt::format("rail {}: registering {} bytes failed: {}; raise the limit of locked "
-                              "memory (ulimit -l)",
-                              name_, wanted.size_bytes, fabric_error_text(code)));
+                  fmt::format("rail {}: registering {} bytes failed: {}; {}raise the limit of "
+                              "locked memory (ulimit -l)",
+                              name_, wanted.size_bytes, fabric_error_text(code),
+                              wanted.gpu ? "register less of the GPU's memory, or " : ""));
     }
     fail(*this, fmt::format("registering {} bytes", wanted.size_bytes), code);
   }

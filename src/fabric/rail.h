@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -62,13 +63,15 @@ class Rail {
 
   // Keeps an endpoint that cannot be closed; it is never touched again. The rail's domain then
   // stays open until the process ends, as it cannot be closed either.
-  void park(EndpointPtr endpoint, CqPtr cq, AvPtr addresses);
+  // `memory` is what its outstanding writes use.
+  void park(EndpointPtr endpoint, CqPtr cq, AvPtr addresses, std::shared_ptr<void> memory);
 
  private:
   struct Parked {
     EndpointPtr endpoint;
     CqPtr cq;
     AvPtr addresses;  // null: the rail's
+    std::shared_ptr<void> memory;
   };
 
   struct Registration {

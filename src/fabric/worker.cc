@@ -155,9 +155,12 @@ bool Worker::run_commands() {
     running_.swap(commands_);
     ends_ = stopping_;
   }
-  // Commands were given after this turn began.
+  for (std::function<void()>& command : running_) {
+    // It was given after this turn began, and the one before it may have taken long.
+    clock_.forget();
+    command();
+  }
   clock_.forget();
-  for (std::function<void()>& command : running_) command();
   running_.clear();
   return true;
 }

@@ -28,7 +28,8 @@ std::shared_ptr<const CudaDriver> CudaDriver::load(const std::string& library) {
 }
 
 CudaDriver::CudaDriver(const std::string& library)
-    : library_(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    // Never unloaded: it has threads and handlers of its own once it is initialised.
+    : library_(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
   if (library_ == nullptr) {
     const char* const why = ::dlerror();
     refuse(library, why == nullptr ? "it cannot be loaded" : why);
