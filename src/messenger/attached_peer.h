@@ -22,7 +22,7 @@ struct SendRoute {
   LayerWriter writer;
   std::unordered_map<RegionId, RemoteRegionId> regions;  // by the peer's own ids
   std::shared_ptr<const std::vector<RegionEntry>> descriptors;
-  std::shared_ptr<SendGate> gate;
+  std::vector<std::shared_ptr<SendGate>> gates;  // by this node's device group
 };
 
 // What is known of a peer once both nodes are introduced. Immutable, and so shared by every thread;

@@ -30,6 +30,15 @@ std::string_view roles(bool prefills, bool decodes) {
   return decodes ? "decodes" : "neither prefills nor decodes";
 }
 
+// One for each device group, since each has a submission queue of its own.
+std::vector<std::shared_ptr<SendGate>> make_gates(const KvLayout& layout) {
+  std::vector<std::shared_ptr<SendGate>> gates;
+  for (const RankLayout& rank : layout.ranks) {
+    while (gates.size() <= rank.device_group.value()) gates.push_back(std::make_shared<SendGate>());
+  }
+  return gates;
+}
+
 }  // namespace
 
 Handshake::Handshake(const NodeIdentity& self, TransferEngine& engine, Side side,
@@ -266,11 +275,8 @@ std::shared_ptr<AttachedPeer> Handshake::plan_with(const Attachment& attachment)
     TransferPlan plan(self_.layout, attachment.layout);
     LayerWriter writer(plan);
     auto descriptors = std::make_shared<const std::vector<RegionEntry>>(attachment.regions);
-    peer->send.emplace(SendRoute{std::move(plan),
-                                 std::move(writer),
-                                 {},
-                                 std::move(descriptors),
-                                 std::make_shared<SendGate>()});
+    peer->send.emplace(SendRoute{
+        std::move(plan), std::move(writer), {}, std::move(descriptors), make_gates(self_.layout)});
   }
   return peer;
 }

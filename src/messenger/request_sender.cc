@@ -186,11 +186,12 @@ std::optional<SendEnd> RequestSender::cancel(Status reason) {
 void RequestSender::suspend() {
   const std::lock_guard lock(mutex_);
   suspend_locked();
+  end_if_done();
 }
 
 void RequestSender::suspend_locked() {
   suspended_ = true;
-  due_.clear();
+  due_.drop();
 }
 
 bool RequestSender::restart(std::shared_ptr<const AttachedPeer> peer,
@@ -201,7 +202,7 @@ bool RequestSender::restart(std::shared_ptr<const AttachedPeer> peer,
   target_->counters = std::move(counters);
   begin_counts();
   suspended_ = false;
-  due_.clear();
+  due_.renew();
   progress_.rewind();
   context_sent_ = false;
   report_.bytes = report_.units = report_.writes = 0;
@@ -225,31 +226,22 @@ void RequestSender::pump() {
   pump_locked();
 }
 
-bool RequestSender::resume() {
+bool RequestSender::resume(const SendGate& gate) {
   const std::lock_guard lock(mutex_);
-  waiting_ = false;
-  return pump_locked();
+  return !due_.take_turn(gate) || pump_locked(&gate);
 }
 
-bool RequestSender::pump_locked() {
-  if (ended_ || !status_.ok() || suspended_ || !target_ || !bound_) return true;
-  for (;;) {
-    while (!due_.empty()) {
-      const Status status = submit(due_.front());
-      if (status.code() == ErrorCode::kQueueFull) {
-        if (waiting_) return false;
-        // Once registered, it tries again, since all that filled the queue may be over by now.
-        waiting_ = true;
-        target_->peer->send->gate->wait(shared_from_this());
-      } else if (!status.ok()) {
-        on_write_failed(status);
-        return true;
-      } else {
-        due_.pop_front();
-      }
+bool RequestSender::pump_locked(const SendGate* turn) {
+  if (ended_ || !status_.ok() || suspended_ || !target_ || !bound_ || due_.waits()) return true;
+  do {
+    const Status status =
+        due_.submit(shared_from_this(), turn, [this](DueWrite& due) { return submit(due); });
+    if (!status.ok()) {
+      on_write_failed(status);
+      return true;
     }
-    if (preempting_ || !prepare_next()) break;
-  }
+    if (due_.waits()) return !due_.waits_at(turn);
+  } while (!preempting_ && prepare_next());
   end_if_done();
   return true;
 }
@@ -272,7 +264,7 @@ bool RequestSender::prepare_next() {
     context_sent_ = true;
     for (RegionWrites& writes : context_writes(route.plan, pages_.dp_rank, *context_slot_,
                                                target_->pages.dp_rank, *target_->context_slot)) {
-      prepare(std::move(writes), kNoPart);
+      prepare(std::move(writes), DueWrite::kNoPart);
     }
     return true;
   }
@@ -292,12 +284,13 @@ void RequestSender::prepare(RegionWrites writes, std::size_t part) {
   list.counter = counter->counter;
   list.runs = std::move(writes.runs);
   list.stop = stop_.get_token();
-  due_.push_back({std::move(list), writes.source_rank,
-                  static_cast<std::size_t>(counter - target_->counters.begin()), part});
+  const DeviceGroupId source_group = layout_.ranks[writes.source_rank.value()].device_group;
+  due_.add({std::move(list), route.gates[source_group.value()], writes.source_rank,
+            static_cast<std::size_t>(counter - target_->counters.begin()), part});
 }
 
-Status RequestSender::submit(Due& due) {
-  WriteCallback done = [self = shared_from_this(), gate = target_->peer->send->gate,
+Status RequestSender::submit(DueWrite& due) {
+  WriteCallback done = [self = shared_from_this(), gate = due.gate,
                         place = Place{links_, due.source_rank, due.target_group, due.part}](
                            const Status& status, const WriteReport& report) {
     self->on_written(place, status, report);
@@ -320,7 +313,7 @@ void RequestSender::on_written(const Place& place, const Status& status,
     report_.bytes += report.bytes_posted;
     report_.units += report.units_posted;
     report_.writes += report.writes_posted;
-    if (place.part != kNoPart) {
+    if (place.part != DueWrite::kNoPart) {
       LayerTiming& timing = report_.layers[place.part];
       if (timing.first_post_ns == 0 || report.first_post_ns < timing.first_post_ns) {
         timing.first_post_ns = report.first_post_ns;
@@ -345,13 +338,13 @@ void RequestSender::fail_locked(Status reason, bool told) {
   if (ended_ || !status_.ok()) return;
   status_ = std::move(reason);
   stop_.request_stop();
-  due_.clear();
+  due_.drop();
   if (!told) owner_.sender_cancelled(shared_from_this(), status_);
   end_if_done();
 }
 
 bool RequestSender::everything_sent() const {
-  return target_ && bound_ && due_.empty() && progress_.complete() &&
+  return target_ && bound_ && due_.empty() && !due_.dropped() && progress_.complete() &&
          (!target_->context_slot || context_sent_);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "kvrail/transfer_plan.h"
 #include "messenger/attached_peer.h"
 #include "messenger/chunk_runs.h"
+#include "messenger/due_writes.h"
 #include "messenger/layer_progress.h"
 #include "messenger/source_load.h"
 #include "wire/message.h"
@@ -116,23 +116,15 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
 
   // Submits what is due.
   void pump();
-  // The same, when a gate lets it try again. False if it waits again.
-  bool resume();
+  // The same, when a gate lets it try again. False if it waits there again.
+  bool resume(const SendGate& gate);
 
  private:
-  // A submission that is due.
-  struct Due {
-    WriteList list;
-    RankIndex source_rank;
-    std::size_t target_group = 0;  // index into posted_
-    std::size_t part = kNoPart;    // index into report_.layers
-  };
-  static constexpr std::size_t kNoPart = ~std::size_t{0};
-
-  bool pump_locked();
+  // `turn`: the gate whose turn it is, if any. False if it waits there again.
+  bool pump_locked(const SendGate* turn = nullptr);
   bool prepare_next();
   void prepare(RegionWrites writes, std::size_t part);
-  Status submit(Due& due);
+  Status submit(DueWrite& due);
   // Where a submission belongs.
   struct Place {
     std::uint32_t links;
@@ -177,9 +169,8 @@ class RequestSender : public std::enable_shared_from_this<RequestSender> {
   SourceChoice sources_;  // once it is open and bound
   SourceLoad::Share share_;
   ChunkRuns chunk_runs_;
-  std::deque<Due> due_;  // of one part, the rest of which the queue had no room for
+  DueWrites due_;
   std::vector<RegionWrites> writes_;
-  bool waiting_ = false;  // at the gate
   std::uint32_t outstanding_ = 0;
   Status status_;          // why it fails
   std::stop_source stop_;  // of everything submitted, once it fails

@@ -6,14 +6,25 @@
 
 namespace kvrail {
 
-void SendGate::wait(std::shared_ptr<RequestSender> sender) {
+bool SendGate::wait_behind_others(std::shared_ptr<RequestSender> sender) {
   const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return false;
   waiting_.push_back(std::move(sender));
+  return true;
+}
+
+void SendGate::wait(std::shared_ptr<RequestSender> sender, Place place) {
+  const std::lock_guard lock(mutex_);
+  if (place == Place::kFront) {
+    waiting_.push_front(std::move(sender));
+  } else {
+    waiting_.push_back(std::move(sender));
+  }
 }
 
 void SendGate::on_completion() {
   while (const auto sender = next()) {
-    if (!sender->resume()) return;
+    if (!sender->resume(*this)) return;
   }
 }
 
