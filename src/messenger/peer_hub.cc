@@ -208,6 +208,8 @@ void PeerHub::session_losing(PeerSession& session, const Status& reason) {
   attached_.store(by_peer_.size(), std::memory_order_relaxed);
   log_.info("parting from {}: {}", peer->label, reason.text());
   listener_->peer_losing(*peer, reason);
+  // It is lost before it was attached in full if there was no memory for that.
+  if (const auto connecting = connecting_of(session)) fail_connect(connecting, reason);
 }
 
 void PeerHub::session_fenced(PeerSession& session, const Status& reason) {
