@@ -238,7 +238,7 @@ bool RequestSender::pump_locked(const SendGate* turn) {
         due_.submit(shared_from_this(), turn, [this](DueWrite& due) { return submit(due); });
     if (!status.ok()) {
       on_write_failed(status);
-      return true;
+      break;
     }
     if (due_.waits()) return !due_.waits_at(turn);
   } while (!preempting_ && prepare_next());

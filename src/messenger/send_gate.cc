@@ -8,7 +8,7 @@ namespace kvrail {
 
 bool SendGate::wait_behind_others(std::shared_ptr<RequestSender> sender) {
   const std::lock_guard lock(mutex_);
-  if (waiting_.empty()) return false;
+  if (waiting_.empty() && turns_ == 0) return false;
   waiting_.push_back(std::move(sender));
   return true;
 }
@@ -23,17 +23,25 @@ void SendGate::wait(std::shared_ptr<RequestSender> sender, Place place) {
 }
 
 void SendGate::on_completion() {
-  while (const auto sender = next()) {
-    if (!sender->resume(*this)) return;
+  while (const auto sender = begin_turn()) {
+    const bool goes_on = sender->resume(*this);
+    end_turn();
+    if (!goes_on) return;
   }
 }
 
-std::shared_ptr<RequestSender> SendGate::next() {
+std::shared_ptr<RequestSender> SendGate::begin_turn() {
   const std::lock_guard lock(mutex_);
   if (waiting_.empty()) return nullptr;
   auto sender = std::move(waiting_.front());
   waiting_.pop_front();
+  ++turns_;
   return sender;
+}
+
+void SendGate::end_turn() {
+  const std::lock_guard lock(mutex_);
+  --turns_;
 }
 
 }  // namespace kvrail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,7 +15,8 @@ class RequestSender;
 //
 // Invariant: as long as someone waits, a completion is still to come. Whoever was refused tries
 // once more after it is added, and either has a submission outstanding then or saw the queue full
-// of others'; whoever goes behind others waits for the same.
+// of others'; whoever goes behind others waits for the same, or behind a turn, whose end looks for
+// it.
 //
 // Threads: any.
 class SendGate {
@@ -24,7 +26,8 @@ class SendGate {
     kBack,
   };
 
-  // Puts the sender behind those that wait, to be resumed in its turn; false if nobody does.
+  // Puts the sender behind those that wait or have their turn, to be resumed in its own; false if
+  // nobody does.
   bool wait_behind_others(std::shared_ptr<RequestSender> sender);
   // The sender was refused and is resumed at a later completion. Register, then try once more: a
   // completion in between would have found nobody waiting.
@@ -35,10 +38,13 @@ class SendGate {
   void on_completion();
 
  private:
-  std::shared_ptr<RequestSender> next();
+  std::shared_ptr<RequestSender> begin_turn();
+  void end_turn();
 
   std::mutex mutex_;
-  std::deque<std::shared_ptr<RequestSender>> waiting_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::deque<std::shared_ptr<RequestSender>> waiting_;
+  std::uint32_t turns_ = 0;  // under way, of senders that are not in waiting_ then
 };
 
 }  // namespace kvrail
