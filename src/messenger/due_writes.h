@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "kvrail/error.h"
 #include "kvrail/ids.h"

@@ -50,6 +50,17 @@ class MessengerPair {
     return {seed, tokens, KvNode::pages(pages)};
   }
 
+  // The `index`-th of several prompts of 30 tokens as each node holds it, on four pages of its own.
+  struct OwnPages {
+    TestPrompt source;
+    TestPrompt target;
+  };
+  static OwnPages own_pages(std::uint32_t index) {
+    const std::uint32_t page = 4 * index;
+    return {prompt(index, 30, {page, page + 2, page + 1, page + 3}),
+            prompt(index, 30, {page + 3, page, page + 2, page + 1})};
+  }
+
   // A request as each node knows it, its source pages bound with nothing cached.
   struct Bound {
     RequestId asked;

@@ -207,27 +207,23 @@ TEST_P(RequestEndTest, ManySmallQueuesHoldNothingUp) {
     options.cache.model.layers = 8;
   });
   constexpr std::uint32_t kRequests = 4;
-  std::vector<TestPrompt> sources;
-  std::vector<TestPrompt> targets;
+  std::vector<MessengerPair::OwnPages> prompts;
   std::vector<RequestId> ids;
   for (std::uint32_t i = 0; i < kRequests; ++i) {
-    sources.push_back(MessengerPair::prompt(i, 30, {4 * i, 4 * i + 2, 4 * i + 1, 4 * i + 3}));
-    targets.push_back(MessengerPair::prompt(i, 30, {4 * i + 3, 4 * i, 4 * i + 2, 4 * i + 1}));
-    pair.decode().request(pair.peer(), std::to_string(i), targets[i]);
-    ids.push_back(pair.prefill().take<PrefillRequestedEvent>().request.id);
-    pair.prefill().messenger().bind_pages(ids[i], sources[i].pages, 0);
+    prompts.push_back(MessengerPair::own_pages(i));
+    ids.push_back(pair.bind(std::to_string(i), prompts[i].source, prompts[i].target).id);
   }
   for (std::uint32_t first = 0; first < 29; first += 5) {
     std::vector<KvNode::Chunk> chunks;
     for (std::uint32_t i = 0; i < kRequests; ++i) {
-      chunks.push_back({ids[i], &sources[i], {first, std::min(first + 5, 29u)}});
+      chunks.push_back({ids[i], &prompts[i].source, {first, std::min(first + 5, 29u)}});
     }
     pair.prefill().run_step(pair.prefill().begin_step(chunks), chunks);
   }
   for (std::uint32_t i = 0; i < kRequests; ++i) {
     pair.decode().take<ReadyEvent>();
     EXPECT_TRUE(pair.prefill().take<PagesReleasedEvent>().result.ok());
-    pair.decode().expect(targets[i], {0, 29});
+    pair.decode().expect(prompts[i].target, {0, 29});
   }
   EXPECT_EQ(pair.decode().find_fault(), "");
 }

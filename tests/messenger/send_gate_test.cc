@@ -33,19 +33,17 @@ TEST_P(SendGateTest, ThoseThatWaitAreServedInTurn) {
     options.cache.model.layers = 8;
   });
   constexpr std::uint32_t kRequests = 6;
-  std::vector<TestPrompt> sources;
-  std::vector<TestPrompt> targets;
+  std::vector<MessengerPair::OwnPages> prompts;
   std::vector<RequestId> ids;
   for (std::uint32_t i = 0; i < kRequests; ++i) {
-    sources.push_back(MessengerPair::prompt(i, 30, {4 * i, 4 * i + 2, 4 * i + 1, 4 * i + 3}));
-    targets.push_back(MessengerPair::prompt(i, 30, {4 * i + 3, 4 * i, 4 * i + 2, 4 * i + 1}));
-    pair.prefill().compute_all_layers(sources[i], {0, 29});
-    pair.decode().request(pair.peer(), std::to_string(i), targets[i]);
+    prompts.push_back(MessengerPair::own_pages(i));
+    pair.prefill().compute_all_layers(prompts[i].source, {0, 29});
+    pair.decode().request(pair.peer(), std::to_string(i), prompts[i].target);
     ids.push_back(pair.prefill().take<PrefillRequestedEvent>().request.id);
   }
   HeldWorkers workers;
   for (std::uint32_t i = 0; i < kRequests; ++i) {
-    pair.prefill().messenger().bind_pages(ids[i], sources[i].pages, 29);
+    pair.prefill().messenger().bind_pages(ids[i], prompts[i].source.pages, 29);
   }
   workers.release();
   std::int64_t before_ns = 0;
@@ -58,7 +56,7 @@ TEST_P(SendGateTest, ThoseThatWaitAreServedInTurn) {
     EXPECT_GE(posts.first_ns, before_ns) << "request " << i;
     before_ns = posts.last_ns;
     pair.decode().take<ReadyEvent>();
-    pair.decode().expect(targets[i], {0, 29});
+    pair.decode().expect(prompts[i].target, {0, 29});
   }
   EXPECT_EQ(pair.decode().find_fault(), "");
 }
