@@ -24,6 +24,8 @@ using asio::ip::tcp;
 
 // That the other side may have said before it said what is wrong.
 constexpr int kLateWords = 4;
+// Of a process that is ending: the kernel may cut its links before its streams.
+constexpr std::chrono::milliseconds kLatePatience{500};
 
 // "[::1]:4600" and "host:4600".
 std::pair<std::string, std::string> split(const std::string& host_port) {
@@ -79,8 +81,7 @@ void Channel::send(const Json& message) {
   asio::write(socket_, std::array<asio::const_buffer, 2>{asio::buffer(head), asio::buffer(body)},
               error);
   if (!error) return;
-  // What the other side said before it ended says more; receive() throws it.
-  for (int i = 0; i < kLateWords && readable(); ++i) receive();
+  throw_late_words();
   throw lost();
 }
 
@@ -123,9 +124,13 @@ void Channel::read(std::span<std::byte> bytes, std::chrono::steady_clock::time_p
   }
 }
 
-bool Channel::readable() {
+bool Channel::readable(std::chrono::milliseconds patience) {
   pollfd entry{socket_.native_handle(), POLLIN, 0};
-  return ::poll(&entry, 1, 0) > 0;
+  return ::poll(&entry, 1, static_cast<int>(patience.count())) > 0;
+}
+
+void Channel::throw_late_words() {
+  for (int i = 0; i < kLateWords && readable(kLatePatience); ++i) receive();
 }
 
 void Channel::wait_readable() {

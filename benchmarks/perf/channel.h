@@ -35,8 +35,11 @@ class Channel {
   // kMalformed, or what the other side reported by send_error().
   Json receive(std::chrono::milliseconds patience = kPatience);
   void send_error(const std::string& text);
-  // Whether receive() would find something.
-  bool readable();
+  // Whether receive() would find something, now or within `patience`.
+  bool readable(std::chrono::milliseconds patience = {});
+  // For whoever has met an error, which what the other side has said or its end may explain: throws
+  // that. Returns if there is nothing of the kind.
+  void throw_late_words();
   // Waits for that, for ever.
   void wait_readable();
 

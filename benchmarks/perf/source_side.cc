@@ -19,8 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kMaxPasses = 10000;
 constexpr std::uint32_t kWarmUpMessages = 100;
-// That the target may have said before it said what is wrong.
-constexpr int kLateWords = 4;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -65,8 +63,8 @@ Results SourceSide::run(Progress& progress) {
   try {
     return run_tests(progress);
   } catch (const Error&) {
-    // What went wrong at the target says more than how it looks from here. Throws that.
-    for (int i = 0; i < kLateWords && channel_.readable(); ++i) channel_.receive();
+    // What went wrong at the target says more than how it looks from here.
+    channel_.throw_late_words();
     throw;
   }
 }
